@@ -1,0 +1,86 @@
+# The two commands of a newcomer are `make demo` and `make test`. Everything is
+# installed into .venv; a stamp file for each set of packages keeps later runs
+# from installing again.
+
+PYTHON ?= python3
+BACKENDS ?= jax tensorflow torch
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
+# Apart from the user's own, whose float type or image format may differ.
+KERAS_HOME := $(CURDIR)/$(VENV)/keras
+PYTEST := KERAS_HOME="$(KERAS_HOME)" TF_CPP_MIN_LOG_LEVEL=2 $(BIN)/python -m pytest
+
+.PHONY: help demo test lint types docs clean
+
+help:
+	@echo "make demo    run the experiments on JAX and write ./results"
+	@echo "make test    run the test suite once for each backend"
+	@echo "make lint    check style and imports"
+	@echo "make types   check types"
+	@echo "make docs    build the documentation into ./site"
+	@echo "make clean   remove .venv, caches and build output"
+
+demo: $(VENV)/installed-demo
+	KERAS_BACKEND=jax $(BIN)/keras-gating demo
+
+# Each backend needs a process of its own, and 64-bit floats on JAX another.
+# All of them run, whichever fails, and the failures are named at the end.
+test: $(VENV)/installed-test
+	@failed=""; \
+	for backend in $(BACKENDS); do \
+		echo "==== Tests on $$backend ===="; \
+		KERAS_BACKEND=$$backend $(PYTEST) $(PYTEST_ARGS) \
+			|| failed="$$failed $$backend"; \
+	done; \
+	case " $(BACKENDS) " in *" jax "*) \
+		echo "==== Tests on jax, 64-bit floats ===="; \
+		KERAS_BACKEND=jax JAX_ENABLE_X64=1 \
+			$(PYTEST) -m float64 $(PYTEST_ARGS) \
+			|| failed="$$failed jax-float64";; \
+	esac; \
+	if [ -n "$$failed" ]; then \
+		echo "Tests failed on:$$failed"; exit 1; \
+	fi; \
+	echo "Tests passed on: $(BACKENDS)"
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+docs: $(VENV)/installed-docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) results site dist .hypothesis .mypy_cache .pytest_cache \
+		.ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/created:
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "There is no '$(PYTHON)'. keras-gating needs Python 3.11 or" \
+			"newer: make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else "keras-gating needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make PYTHON=/path/to/python" % v[:2])'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/installed-demo: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[jax,experiments]'
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/created pyproject.toml requirements/backends.txt
+	$(INSTALL) -e '.[test]' -r requirements/backends.txt
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/installed-docs: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[docs]'
+	@touch $@

@@ -1,0 +1,146 @@
+"""The one file that knows which backend runs underneath Keras."""
+
+import importlib.util
+import sys
+
+import numpy as np
+
+_BACKENDS = ("jax", "tensorflow", "torch")
+
+
+def _missing_backend_message(missing):
+    installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
+    if not installed:
+        return (
+            "keras_gating needs a Keras backend, and none of "
+            f"{', '.join(_BACKENDS)} is installed. Install one with: "
+            "pip install 'keras-gating[jax]'"
+        )
+    choice = installed[0]
+    return (
+        f"Keras is set to the backend '{missing}', which is not installed. "
+        f"Installed: {', '.join(installed)}. Choose one before starting "
+        f"Python:\n    export KERAS_BACKEND={choice}\n"
+        "or before the first import of keras or keras_gating:\n"
+        f'    import os; os.environ["KERAS_BACKEND"] = "{choice}"'
+    )
+
+
+def _forget_keras():
+    # What a failed `import keras` leaves behind has the backend's name fixed
+    # in it, and would make the advice above useless in a running notebook.
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "keras":
+            del sys.modules[name]
+
+
+try:
+    import keras
+except ModuleNotFoundError as error:
+    if error.name not in (*_BACKENDS, "openvino"):
+        raise
+    _forget_keras()
+    raise ImportError(_missing_backend_message(error.name)) from None
+
+
+def compiled(function):
+    """Compiles `function`, or returns it as it is where nothing compiles.
+
+    `jax.jit` on JAX, XLA on TensorFlow with a fallback to graph mode for what
+    XLA cannot compile, `function` itself elsewhere. Arguments are nests of
+    tensors. On JAX whatever the function closes over, weights included, is
+    read when it is traced: compile anew after changing it.
+    """
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.jit(function)
+    if backend == "tensorflow":
+        return _compiled_tensorflow(function)
+    return function
+
+
+def _compiled_tensorflow(function):
+    import tensorflow as tf
+
+    graph = tf.function(function)
+    xla = tf.function(function, jit_compile=True)
+    use_xla = True
+
+    def call(*args, **kwargs):
+        nonlocal use_xla
+        # Inside another graph a compilation would fail later, out of reach.
+        if not use_xla or not tf.executing_eagerly():
+            return graph(*args, **kwargs)
+        try:
+            return xla(*args, **kwargs)
+        except (
+            tf.errors.InvalidArgumentError,
+            tf.errors.UnimplementedError,
+            tf.errors.InternalError,
+        ):
+            # The graph raises again if the arguments themselves are wrong.
+            outputs = graph(*args, **kwargs)
+        use_xla = False
+        return outputs
+
+    return call
+
+
+def platform():
+    """Returns where tensors live by default: `"cpu"`, `"gpu"` or `"tpu"`."""
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.default_backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        for kind in ("TPU", "GPU"):
+            if tf.config.list_logical_devices(kind):
+                return kind.lower()
+    if backend == "torch":
+        import torch
+
+        accelerators = (torch.cuda, torch.xpu, torch.backends.mps)
+        if any(module.is_available() for module in accelerators):
+            return "gpu"
+    return "cpu"
+
+
+def concrete(x):
+    """Returns the value of `x` as a NumPy array, or `None` while unknown.
+
+    Unknown are symbolic tensors and whatever a backend is tracing. Reading
+    waits for the device, so this is for small tensors that a check needs.
+    """
+    backend = keras.config.backend()
+    if backend == "torch":
+        import torch
+
+        # First, so that torch.compile and torch.export see a constant branch.
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return None
+    if isinstance(x, keras.KerasTensor):
+        return None
+    if isinstance(x, keras.Variable):
+        x = x.value
+    if not keras.ops.is_tensor(x):
+        return np.asarray(x)
+    if backend == "jax":
+        import jax
+
+        if isinstance(x, jax.core.Tracer) or not x.is_fully_addressable:
+            return None
+    if backend == "tensorflow" and not hasattr(x, "numpy"):
+        return None
+    try:
+        return keras.ops.convert_to_numpy(x)
+    except RuntimeError:
+        # torch has no test in its public interface for tensors without
+        # storage (those of torch.func, fake and meta tensors).
+        if backend != "torch":
+            raise
+        return None

@@ -1,0 +1,160 @@
+"""Scaled dot-product attention, fused where that is right, else explicit."""
+
+import contextlib
+import math
+import threading
+
+import keras
+from keras import ops
+
+from keras_gating import _backend
+from keras_gating.functional.gate import to_float32
+from keras_gating.functional.layout import AttentionLayout
+from keras_gating.functional.masks import causal_mask, intersection
+
+_state = threading.local()
+
+
+@contextlib.contextmanager
+def explicit_attention():
+    """Demands the explicit path of attention inside this context.
+
+    Fused kernels are not differentiable to every order (the one of PyTorch on
+    the CPU has neither a forward-mode rule nor a second backward pass); the
+    explicit path is. Both compute the same function. A function compiled
+    outside the context keeps the path it was compiled with.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional, layers
+    >>> layer = layers.GatedAttention(num_heads=2, key_dim=4)
+    >>> x = np.ones((1, 3, 8), "float32")
+    >>> with functional.explicit_attention():
+    ...     y = layer(x, x)
+    """
+    previous = getattr(_state, "explicit", False)
+    _state.explicit = True
+    try:
+        yield
+    finally:
+        _state.explicit = previous
+
+
+def dot_product_attention(
+    query,
+    key,
+    value,
+    mask=None,
+    is_causal=False,
+    layout=None,
+    scale=None,
+    dropout=None,
+    return_scores=False,
+    flash_attention=None,
+):
+    """Attention over projected tensors of any rank.
+
+    `context = softmax(scale · q kᵀ, masked) v`
+
+    The query is scaled before the product, so that float16 does not overflow
+    where the scaled scores fit; the softmax is computed in float32 at least. A
+    row without a visible key gets the mean of all values.
+
+    Args:
+        query: `(B, T, heads, D)`, or of higher rank as `layout` says.
+        key: `(B, S, heads, D)`.
+        value: `(B, S, heads, Dv)`.
+        mask: boolean, of the scores' shape `(B, heads, T, S)` or of any shape
+            that `AttentionLayout.with_heads` broadcasts to it.
+        is_causal: hide later keys from every query, in addition to `mask`.
+        layout: an `AttentionLayout`. Default: that of plain sequences.
+        scale: factor on the scores. Default: `1/√D`.
+        dropout: function applied to the probabilities, or `None`.
+        return_scores: whether to return the probabilities too.
+        flash_attention: as in `keras.ops.dot_product_attention`.
+
+    Returns:
+        `(context, scores)`; `scores` is `None` unless asked for.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> x = np.zeros((1, 3, 2, 4), "float32")
+    >>> context, scores = functional.dot_product_attention(
+    ...     x, x, x, return_scores=True)
+    >>> tuple(context.shape), tuple(scores.shape)
+    ((1, 3, 2, 4), (1, 2, 3, 3))
+    """
+    if layout is None:
+        layout = AttentionLayout.resolve(len(query.shape) - 1, None)
+    if mask is not None:
+        mask = layout.with_heads(mask)
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1])
+    query = query * ops.cast(scale, query.dtype)
+    if dropout is None and not return_scores and can_fuse(query, value, layout):
+        return _fused(query, key, value, mask, is_causal, flash_attention), None
+    if is_causal:
+        shapes = [
+            tuple(ops.shape(x)[axis] for axis in layout.axes)
+            for x in (query, key)
+        ]
+        mask = intersection(mask, layout.with_heads(causal_mask(*shapes)))
+    return _explicit(query, key, value, mask, layout, dropout, return_scores)
+
+
+def can_fuse(query, value, layout):
+    """Whether the backend's kernel handles these tensors, and rightly."""
+    if getattr(_state, "explicit", False) or not layout.is_flat:
+        return False
+    if keras.backend.backend() != "jax":
+        return True
+    # JAX: one size for query and value, a softmax in float32 whatever the
+    # dtype, and on CPUs no float16 product in compiled functions.
+    dtype = keras.backend.standardize_dtype(query.dtype)
+    return (
+        query.shape[-1] == value.shape[-1]
+        and dtype != "float64"
+        and not (dtype == "float16" and _backend.platform() == "cpu")
+    )
+
+
+def _fused(query, key, value, mask, is_causal, flash_attention):
+    if flash_attention is None and keras.backend.backend() == "torch":
+        # Keras would probe for flash attention at every call, which breaks
+        # compiled graphs; PyTorch's own dispatch finds it without the probe.
+        flash_attention = False
+    return ops.dot_product_attention(
+        query,
+        key,
+        value,
+        mask=mask,
+        scale=1.0,
+        is_causal=is_causal,
+        flash_attention=flash_attention,
+    )
+
+
+def _explicit(query, key, value, mask, layout, dropout, return_scores):
+    scores_equation, context_equation = layout.equations()
+    scores = to_float32(ops.einsum(scores_equation, key, query))
+    if mask is not None:
+        lowest = ops.cast(-1e38, scores.dtype)
+        scores = ops.where(mask, scores, lowest)
+    scores = ops.cast(_softmax(scores, layout.count), query.dtype)
+    dropped = scores if dropout is None else dropout(scores)
+    context = ops.einsum(context_equation, dropped, value)
+    return context, scores if return_scores else None
+
+
+def _softmax(scores, num_axes):
+    """Softmax over the last `num_axes` axes together."""
+    if num_axes == 1:
+        return ops.softmax(scores, axis=-1)
+    shape = ops.shape(scores)
+    flat = ops.reshape(
+        scores, (*shape[:-num_axes], math.prod(shape[-num_axes:]))
+    )
+    return ops.reshape(ops.softmax(flat, axis=-1), shape)

@@ -1,0 +1,104 @@
+"""The one multiplication that every gate of the package goes through."""
+
+import keras
+from keras import ops
+
+from keras_gating import _backend
+from keras_gating.functional.recording import record
+
+# Zero value and zero slope at 0 (as the backends differentiate them): behind a
+# kernel and a bias of zeros such a gate would stay shut for ever.
+_VANISHING = frozenset(
+    {"relu", "relu6", "tanh_shrink", "soft_shrink", "hard_shrink"}
+)
+
+
+def apply_gate(
+    inputs,
+    logits,
+    activation="sigmoid",
+    scale=1.0,
+    dropout=0.0,
+    training=False,
+    seed=None,
+    mask=None,
+    path=None,
+):
+    """Multiplies `inputs` by an activated gate.
+
+    `outputs = inputs ⊙ dropout(scale · activation(logits))`
+
+    The activation is computed in float32 when `logits` are float16 or
+    bfloat16; the product has the dtype of `inputs`.
+
+    Args:
+        inputs: the value, a tensor of any shape.
+        logits: the gate before its activation; broadcasts against `inputs`.
+        activation: name or callable.
+        scale: factor on the activated gate. A sigmoid gate with `scale=2` is
+            the identity at logit 0.
+        dropout: probability with which a gate value is set to zero during
+            training; the others are divided by `1 - dropout`.
+        training: whether dropout is active.
+        seed: integer or `keras.random.SeedGenerator` for the dropout.
+        mask: padding mask of the leading axes, handed to recordings only.
+        path: name under which the values are recorded.
+
+    Returns:
+        A tensor with the shape and dtype of `inputs`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> value = np.array([2.0, 4.0], "float32")
+    >>> logits = np.array([0.0, 100.0], "float32")
+    >>> [float(y) for y in functional.apply_gate(value, logits)]
+    [1.0, 4.0]
+    """
+    activation = keras.activations.get(activation)
+    inputs = ops.convert_to_tensor(inputs)
+    gate = activation(to_float32(ops.convert_to_tensor(logits)))
+    record(path, gate, mask)
+    if scale != 1.0:
+        gate = gate * scale
+    if dropout > 0.0 and training:
+        gate = keras.random.dropout(gate, dropout, seed=seed)
+    return ops.multiply(inputs, ops.cast(gate, inputs.dtype))
+
+
+def to_float32(x):
+    """Casts half precision to float32 and leaves float32 and float64 alone."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    return ops.cast(x, "float32") if dtype in ("float16", "bfloat16") else x
+
+
+def vanishes_at_zero(activation):
+    """Whether a gate with this activation cannot leave logits of zero.
+
+    True when the activation is 0 at 0 and a small step to one side at least
+    leaves it there, so that no gradient flows: `relu` or `tanh_shrink`, but
+    not `silu`, `tanh` or `leaky_relu`.
+
+    Args:
+        activation: name or callable.
+
+    Returns:
+        A Python bool; False for a callable that cannot be evaluated here
+        (while a function is traced).
+
+    Example:
+
+    >>> from keras_gating import functional
+    >>> [functional.vanishes_at_zero(name) for name in ("relu", "silu")]
+    [True, False]
+    """
+    activation = keras.activations.get(activation)
+    if getattr(activation, "__name__", None) in _VANISHING:
+        return True
+    step = 1e-3
+    points = ops.convert_to_tensor([0.0, step, -step], dtype="float32")
+    values = _backend.concrete(activation(points))
+    if values is None or values[0] != 0.0:
+        return False
+    return bool(min(abs(values[1]), abs(values[2])) < 1e-3 * step)

@@ -1,0 +1,143 @@
+"""Which query may see which key: reading, checking and building masks."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_gating import _backend
+
+
+def as_boolean_mask(mask, name="attention_mask"):
+    """Boolean mask from a mask of booleans, integers or floats 0 and 1.
+
+    Args:
+        mask: True or 1 where attention is allowed.
+        name: the argument's name, for the message.
+
+    Raises:
+        ValueError: for negative values, which are those of an additive mask
+            (0 to keep, −1e9 to hide). Only values that can be read are
+            checked, that is, outside of compiled functions.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> functional.as_boolean_mask(np.array([1.0, 0.0])).shape[0]
+    2
+    """
+    mask = ops.convert_to_tensor(mask)
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if dtype == "bool":
+        return mask
+    if not dtype.startswith("uint"):
+        values = _backend.concrete(mask)
+        if values is not None and values.size and values.min() < 0:
+            raise ValueError(
+                f"`{name}` holds 1 (or True) where attention is allowed and 0 "
+                "elsewhere. Received negative values (smallest: "
+                f"{values.min()}), as in an additive mask. Pass "
+                f"`{name} >= 0` for a mask of 0 and large negatives."
+            )
+    return ops.cast(mask, "bool")
+
+
+def check_attention_mask(mask_shape, scores_shape, num_axes=1):
+    """Raises unless a mask of this shape applies to scores of that shape.
+
+    The last `2 · num_axes` sizes are those of the queries and the keys. A mask
+    without further axes must have exactly these sizes; one with further axes
+    may have size 1 anywhere.
+
+    Args:
+        mask_shape: shape of the mask; `None` for unknown sizes.
+        scores_shape: `(B, free…, heads, T…, S…)`; `None` for unknown sizes.
+        num_axes: number of attention axes.
+    """
+    mask_shape, scores_shape = tuple(mask_shape), tuple(scores_shape)
+    pair = 2 * num_axes
+    heads = len(scores_shape) - pair - 1
+    leading = scores_shape[: len(mask_shape) - pair]
+    if len(mask_shape) < len(scores_shape):
+        leading = scores_shape[:heads][: max(len(mask_shape) - pair, 0)]
+    expected = (*leading, *scores_shape[-pair:])
+    broadcast = len(mask_shape) > pair
+    if len(mask_shape) == len(expected) and all(
+        size is None
+        or other is None
+        or size == other
+        or (size == 1 and broadcast)
+        for size, other in zip(mask_shape, expected)
+    ):
+        return
+    raise ValueError(
+        "`attention_mask` must have the shape (T, S), (B, T, S) or "
+        "(B, heads, T, S), T being the number of queries and S that of keys "
+        f"(sizes 1 broadcast in the last two forms); here {pair} trailing "
+        f"sizes {scores_shape[-pair:]} of the scores {scores_shape}. A "
+        "padding mask of shape (B, S) needs an axis for the queries: pass "
+        f"`mask[:, None, :]`. Received: attention_mask.shape={mask_shape}"
+    )
+
+
+def causal_mask(target_shape, source_shape, offset=0):
+    """`(T…, S…)`, True where the key does not come after the query.
+
+    Positions over several axes are counted in row-major order.
+
+    Args:
+        target_shape: sizes of the queries' axes.
+        source_shape: sizes of the keys' axes.
+        offset: position of the first query.
+    """
+    rows, columns = _positions(target_shape, source_shape, offset)
+    return ops.greater_equal(rows, columns)
+
+
+def sliding_window_mask(target_length, source_length, window, offset=0):
+    """`(T, S)`, True where query and key are less than `window` apart.
+
+    Args:
+        target_length: number of queries.
+        source_length: number of keys.
+        window: positive integer; 1 leaves a position only itself.
+        offset: position of the first query.
+    """
+    rows, columns = _positions((target_length,), (source_length,), offset)
+    return ops.less(ops.abs(rows - columns), window)
+
+
+def intersection(*masks):
+    """Logical and of the masks that are not `None`; `None` without any."""
+    merged = None
+    for mask in masks:
+        if mask is not None:
+            merged = mask if merged is None else ops.logical_and(merged, mask)
+    return merged
+
+
+def hide(x, visible, keep_finite=False):
+    """Replaces hidden entries by zero, so that no NaN can leave them.
+
+    Masking later is too late for what multiplies by zero: 0 · NaN is NaN in
+    the weighted sum of values and in every gradient of a projection.
+
+    Args:
+        x: tensor.
+        visible: boolean tensor that broadcasts against `x`.
+        keep_finite: replace only NaN and infinities.
+    """
+    if keep_finite:
+        visible = ops.logical_or(visible, ops.isfinite(x))
+    return ops.where(visible, x, ops.zeros_like(x))
+
+
+def _positions(target_shape, source_shape, offset):
+    rows = ops.arange(math.prod(target_shape), dtype="int32") + offset
+    columns = ops.arange(math.prod(source_shape), dtype="int32")
+    ones = (1,) * len(target_shape)
+    return (
+        ops.reshape(rows, (*target_shape, *ones)),
+        ops.reshape(columns, (*ones, *source_shape)),
+    )

@@ -1,0 +1,1 @@
+"""Gated attention layers."""

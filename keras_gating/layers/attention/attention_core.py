@@ -1,0 +1,440 @@
+import functools
+
+import keras
+from keras import ops
+
+from keras_gating import functional
+from keras_gating.functional import masks
+from keras_gating.layers import checks
+from keras_gating.layers.attention import cache as kv_cache
+from keras_gating.layers.attention import shapes
+from keras_gating.layers.attention.attention_weights import AttentionWeights
+
+
+class AttentionCore(AttentionWeights):
+    """What `GatedAttention` computes; the subclass holds the arguments."""
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        gate_input=None,
+        cache=None,
+        cache_update_index=None,
+    ):
+        key = value if key is None else key
+        self._check_call(
+            query.shape,
+            value.shape,
+            key.shape,
+            attention_mask,
+            use_causal_mask,
+            gate_input,
+            cache,
+            cache_update_index,
+        )
+        query_mask = _boolean("query_mask", query_mask)
+        source_mask = masks.intersection(
+            _boolean("value_mask", value_mask), _boolean("key_mask", key_mask)
+        )
+        attention_mask = _boolean("attention_mask", attention_mask)
+        causal_only = use_causal_mask and self._kernel_can_be_causal(
+            query, value, (query_mask, source_mask, attention_mask, cache)
+        )
+        is_causal = use_causal_mask and not causal_only
+        if cache is None:
+            offset = 0
+            mask = self._visibility(
+                query, key, query_mask, source_mask, attention_mask, is_causal
+            )
+            visible = mask
+            if mask is not None:
+                visible = self._layout.visible_sources(mask)
+        else:
+            offset = cache_update_index
+            cache = kv_cache.write_mask(cache, offset, source_mask, query)
+            written = kv_cache.written(cache, offset, query)
+            mask = self._visibility(
+                query,
+                cache["key"],
+                query_mask,
+                ops.logical_and(cache["mask"], written),
+                attention_mask,
+                is_causal,
+                offset,
+            )
+            visible = source_mask
+            if visible is not None:
+                visible = ops.expand_dims(visible, -1)
+        value_is_key = value is key
+        key = self._hide(key, visible)
+        value = key if value_is_key else self._hide(value, visible)
+        if query_mask is not None:
+            rows = _trailing_ones(query_mask, len(query.shape))
+            query = self._hide(query, rows)
+            if gate_input is not None:
+                gate_input = self._hide(gate_input, rows)
+        gate_query = query if gate_input is None else gate_input
+        query, key, value = self._project_inputs(
+            query, key, value, query_mask, source_mask, offset
+        )
+        if cache is not None:
+            cache = kv_cache.write(cache, offset, key, value)
+            visible = ops.expand_dims(self._layout.visible_sources(mask), -1)
+            key = self._hide(self._cast(cache["key"]), visible)
+            value = self._hide(self._cast(cache["value"]), visible)
+        seen = mask
+        if cache is not None and self.masked_rows == "uniform":
+            # The mean is that of the values there are, not of empty slots.
+            seen = self._layout.fill_empty_rows(mask, written)
+        context, scores = self._compute_attention(
+            query,
+            self._repeat(key),
+            self._repeat(value),
+            seen,
+            training,
+            return_attention_scores,
+            # An override with the older signature never gets the flag.
+            **({"use_causal_mask": True} if causal_only else {}),
+        )
+        output = self._finish(context, mask, gate_query, query_mask)
+        outputs = (output,)
+        if return_attention_scores:
+            if mask is not None and self.masked_rows == "zero":
+                scores = masks.hide(scores, self._layout.seeing_rows(mask))
+            outputs += (scores,)
+        if cache is not None:
+            outputs += (cache,)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _compute_attention(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+    ):
+        """Attention over projected tensors; override it to customize.
+
+        Args:
+            query: `(B, T, N, key_dim)`, neither scaled nor masked.
+            key: `(B, S, N, key_dim)`, grouped heads already repeated.
+            value: `(B, S, N, value_dim)`.
+            attention_mask: all masks in one, `(B, T, S)` with sizes 1 that
+                broadcast, or with an axis for heads; `None` shows everything.
+            training: whether dropout is active.
+            return_attention_scores: whether the scores are wanted.
+            use_causal_mask: hide later keys too; only passed when it is True.
+
+        Returns:
+            The context `(B, T, N, value_dim)`, and the scores or `None`.
+        """
+        flash = self.flash_attention
+        if flash is None:
+            flash = keras.config.is_flash_attention_enabled()
+        if flash and return_attention_scores:
+            raise ValueError(
+                "Returning attention scores is not supported when flash "
+                "attention is enabled. Please disable flash attention to "
+                "access attention scores."
+            )
+        dropout = None
+        if self.dropout > 0.0 and training:
+            dropout = functools.partial(self.dropout_layer, training=True)
+        return functional.dot_product_attention(
+            query,
+            key,
+            value,
+            mask=_boolean("attention_mask", attention_mask),
+            is_causal=use_causal_mask,
+            layout=self._layout,
+            dropout=dropout,
+            return_scores=return_attention_scores,
+            flash_attention=flash,
+        )
+
+    def init_cache(self, batch_size, max_length):
+        """An empty cache for decoding up to `max_length` positions.
+
+        Args:
+            batch_size: number of sequences.
+            max_length: number of positions the cache can hold.
+
+        Returns:
+            A nest of tensors to pass as `cache`; calls return the next one
+            and leave the one they got as it was.
+        """
+        return kv_cache.empty(
+            checks.positive_integer("batch_size", batch_size),
+            checks.positive_integer("max_length", max_length),
+            self._num_groups,
+            self.key_dim,
+            self.value_dim,
+            self.compute_dtype,
+        )
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        key_shape = value_shape if key_shape is None else key_shape
+        shapes.check_inputs(self, query_shape, value_shape, key_shape)
+        return (
+            *query_shape[:-1],
+            *(self._output_sizes or (query_shape[-1],)),
+        )
+
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        gate_input=None,
+        cache=None,
+        cache_update_index=None,
+    ):
+        key = value if key is None else key
+        scores_shape = self._check_call(
+            query.shape,
+            value.shape,
+            key.shape,
+            attention_mask,
+            use_causal_mask,
+            gate_input,
+            cache,
+            cache_update_index,
+        )
+        output_shape = self.compute_output_shape(
+            query.shape, value.shape, key.shape
+        )
+        outputs = (keras.KerasTensor(output_shape, dtype=self.compute_dtype),)
+        if return_attention_scores:
+            outputs += (
+                keras.KerasTensor(scores_shape, dtype=self.compute_dtype),
+            )
+        if cache is not None:
+            outputs += (
+                {
+                    name: keras.KerasTensor(x.shape, dtype=x.dtype)
+                    for name, x in cache.items()
+                },
+            )
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _check_call(
+        self,
+        query_shape,
+        value_shape,
+        key_shape,
+        attention_mask,
+        use_causal_mask,
+        gate_input,
+        cache,
+        cache_update_index,
+    ):
+        """Returns the shape of the scores."""
+        layout = self._layout
+        inputs = {
+            "query": query_shape,
+            "value": value_shape,
+            "key": key_shape,
+        }
+        if gate_input is not None:
+            inputs["gate_input"] = gate_input.shape
+            shapes.check_gate_input(self, query_shape, gate_input.shape)
+        shapes.check_widths(self._built_for, **inputs)
+        shapes.check_inputs(self, query_shape, value_shape, key_shape)
+        source_shape = key_shape
+        if cache is not None:
+            shapes.check_cache(layout, query_shape, value_shape)
+            kv_cache.check(
+                cache,
+                cache_update_index,
+                query_shape[0],
+                query_shape[1],
+                self._num_groups,
+                self.key_dim,
+                self.value_dim,
+            )
+            source_shape = cache["key"].shape
+        elif cache_update_index is not None:
+            raise ValueError(
+                "`cache_update_index` has no effect without `cache`. "
+                f"Received: cache_update_index={cache_update_index}"
+            )
+        scores_shape = layout.scores_shape(
+            query_shape, source_shape, self.num_heads
+        )
+        mask_shape = None if attention_mask is None else attention_mask.shape
+        shapes.check_masks(
+            layout,
+            scores_shape,
+            mask_shape,
+            use_causal_mask and cache is None,
+        )
+        return scores_shape
+
+    def _kernel_can_be_causal(self, query, value, others):
+        """Whether causality is the only mask, so that none need be built."""
+        overridden = (
+            type(self)._compute_attention
+            is not AttentionCore._compute_attention
+        )
+        same_length = query is value or (
+            query.shape[1] is not None and query.shape[1] == value.shape[1]
+        )
+        return (
+            self._layout.is_flat
+            and same_length
+            and not overridden
+            and self.sliding_window is None
+            and all(other is None for other in others)
+        )
+
+    def _visibility(
+        self,
+        query,
+        source,
+        query_mask,
+        source_mask,
+        attention_mask,
+        is_causal,
+        offset=0,
+    ):
+        """All masks in one, `None` if there is none."""
+        layout = self._layout
+        target_sizes, source_sizes = (
+            tuple(ops.shape(x)[axis] for axis in layout.axes)
+            for x in (query, source)
+        )
+        parts = [attention_mask]
+        if query_mask is not None:
+            parts.append(layout.query_mask(query_mask))
+        if source_mask is not None:
+            parts.append(layout.source_mask(source_mask))
+        if is_causal:
+            parts.append(masks.causal_mask(target_sizes, source_sizes, offset))
+        if self.sliding_window is not None:
+            parts.append(
+                masks.sliding_window_mask(
+                    *target_sizes, *source_sizes, self.sliding_window, offset
+                )
+            )
+        parts = [part for part in parts if part is not None]
+        per_head = any(len(part.shape) == layout.scores_rank for part in parts)
+        expand = layout.with_heads if per_head else layout.without_heads
+        return masks.intersection(*map(expand, parts))
+
+    def _hide(self, x, visible):
+        if visible is None:
+            return x
+        # The mean of all values reads hidden ones too, if they are numbers.
+        return masks.hide(x, visible, self.masked_rows == "uniform")
+
+    def _cast(self, x):
+        return ops.cast(x, self.compute_dtype)
+
+    def _project_inputs(
+        self, query, key, value, query_mask, source_mask, offset
+    ):
+        """Projections, normalization, gates and rotary embedding."""
+        inputs = query, key, value
+        query = self.query_dense(query)
+        key = self.key_dense(key)
+        value = self.value_dense(value)
+        if self.query_key_normalization is not None:
+            query = self.query_norm(query)
+            key = self.key_norm(key)
+        if self.query_gate is not None:
+            query = self.query_gate(
+                query, source=inputs[0], inputs_mask=query_mask
+            )
+        if self.key_gate is not None:
+            key = self.key_gate(key, source=inputs[1], inputs_mask=source_mask)
+        if self.value_gate is not None:
+            value = self.value_gate(
+                value, source=inputs[2], inputs_mask=source_mask
+            )
+        if self._rotary_width:
+            axis = self._layout.axes[0]
+            query, key = (
+                functional.apply_rotary(
+                    x,
+                    ops.arange(ops.shape(x)[axis], dtype="int32") + offset,
+                    self.rope_max_wavelength,
+                    self._rotary_width,
+                    axis,
+                )
+                for x in (query, key)
+            )
+        return query, key, value
+
+    def _repeat(self, x):
+        repeats = self.num_heads // self._num_groups
+        return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
+
+    def _finish(self, context, mask, gate_query, query_mask):
+        """From the context to the output."""
+        if self.context_normalization is not None:
+            context = self.context_norm(context)
+        if mask is not None and self.masked_rows == "zero":
+            context = masks.hide(context, self._layout.visible_rows(mask))
+        source = None
+        if self.output_gate is not None or self.projection_gate is not None:
+            source = self._gate_source(gate_query, context)
+        if self._is_split():
+            first, second = ops.split(context, 2, axis=-1)
+            context = functional.apply_gate(
+                first,
+                second,
+                self.gate_activation,
+                self.gate_scale,
+                mask=query_mask,
+                path=self.path,
+            )
+        elif self.output_gate is not None:
+            context = self.output_gate(
+                context, source=source, inputs_mask=query_mask
+            )
+        output = self.output_dense(context)
+        if self.projection_gate is not None:
+            output = self.projection_gate(
+                output, source=source, inputs_mask=query_mask
+            )
+        return output
+
+    def _gate_source(self, gate_query, context):
+        if self.gate_source in ("query", "constant"):
+            return gate_query
+        merged = ops.reshape(
+            context,
+            (*ops.shape(context)[:-2], self.num_heads * self.value_dim),
+        )
+        if self.gate_source == "context":
+            return merged
+        return ops.concatenate([self._cast(gate_query), merged], axis=-1)
+
+
+def _boolean(name, mask):
+    return None if mask is None else masks.as_boolean_mask(mask, name)
+
+
+def _trailing_ones(mask, rank):
+    for _ in range(rank - len(mask.shape)):
+        mask = ops.expand_dims(mask, -1)
+    return mask

@@ -1,0 +1,202 @@
+import keras
+
+from keras_gating.functional.layout import AttentionLayout
+from keras_gating.layers import checks
+from keras_gating.layers.attention import arguments
+from keras_gating.layers.attention import shapes
+from keras_gating.layers.gate import Gate
+from keras_gating.layers.projection import dense
+
+_NORMALIZATIONS = {
+    "rms": keras.layers.RMSNormalization,
+    "layer": keras.layers.LayerNormalization,
+}
+
+
+class AttentionWeights(keras.layers.Layer):
+    """The sub-layers of `GatedAttention` and how they are built."""
+
+    def build(
+        self, query_shape, value_shape, key_shape=None, gate_input_shape=None
+    ):
+        key_shape = value_shape if key_shape is None else key_shape
+        shapes.check_inputs(self, query_shape, value_shape, key_shape)
+        self._layout = self.layout_for(query_shape)
+        shapes.check_one_axis(self, self._layout)
+        if gate_input_shape is None:
+            gate_input_shape = query_shape
+        self._built_for = {
+            name: (len(shape), shape[-1])
+            for name, shape in (
+                ("query", query_shape),
+                ("value", value_shape),
+                ("key", key_shape),
+                ("gate_input", gate_input_shape),
+            )
+        }
+        # Further axes of the projections: heads and their features.
+        query_head = (self.num_heads, self.key_dim)
+        key_head = (self._num_groups, self.key_dim)
+        value_head = (self._num_groups, self.value_dim)
+        context = (*query_shape[:-1], self.num_heads, self.value_dim)
+        output = self._output_sizes or (query_shape[-1],)
+        gate_source = self._gate_source_shape(gate_input_shape)
+        # The order of creation is the order of the weights, that of Keras.
+        self.query_dense = self._dense("query", query_shape, query_head)
+        self.key_dense = self._dense("key", key_shape, key_head)
+        if self._has_gate("output") and self.gate_source != "split":
+            self.output_gate = self._gate("output", context, gate_source)
+        self.value_dense = self._dense("value", value_shape, value_head)
+        self.dropout_layer = keras.layers.Dropout(
+            self.dropout, seed=self.seed, dtype=self.dtype_policy
+        )
+        halved = (*context[:-1], self.value_dim // 2)
+        self.output_dense = self._dense(
+            "attention_output",
+            halved if self._is_split() else context,
+            output,
+            bound=2,
+        )
+        for site, gated, source in (
+            ("value", (*value_shape[:-1], *value_head), value_shape),
+            ("key", (*key_shape[:-1], *key_head), key_shape),
+            ("query", (*query_shape[:-1], *query_head), query_shape),
+            ("projection", (*query_shape[:-1], *output), gate_source),
+        ):
+            if self._has_gate(site):
+                setattr(self, f"{site}_gate", self._gate(site, gated, source))
+        for name, kind, size in (
+            ("query_norm", self.query_key_normalization, self.key_dim),
+            ("key_norm", self.query_key_normalization, self.key_dim),
+            ("context_norm", self.context_normalization, self.value_dim),
+        ):
+            if kind is not None:
+                setattr(self, name, self._normalization(name, kind, size))
+
+    def enable_lora(self, rank, include_gates=True):
+        """Trains low-rank updates of the projections in place of kernels.
+
+        Args:
+            rank: rank of the updates.
+            include_gates: whether the gates' kernels get updates too. If not,
+                they keep training as they are.
+        """
+        checks.positive_integer("rank", rank)
+        projections = [
+            self.query_dense,
+            self.key_dense,
+            self.value_dense,
+            self.output_dense,
+        ]
+        if None in projections:
+            raise ValueError(
+                "`enable_lora` needs weights: build or call the layer first. "
+                f"Received: {self.name}.built={self.built}"
+            )
+        if include_gates:
+            projections += self.gates.values()
+        for layer in projections:
+            layer.enable_lora(rank)
+
+    @property
+    def gates(self):
+        """The gate layers there are, by site."""
+        found = {
+            site: getattr(self, f"{site}_gate") for site in arguments.SITES
+        }
+        return {site: gate for site, gate in found.items() if gate is not None}
+
+    def layout_for(self, query_shape):
+        """The attention layout for inputs of this rank."""
+        return AttentionLayout.resolve(len(query_shape), self._axes)
+
+    def gate_arguments(self, site):
+        """Arguments of the `Gate` at `site`, names and shapes aside."""
+        constant = self.gate_source == "constant" and site in (
+            "output",
+            "projection",
+        )
+        config = {
+            "activation": self.gate_activation,
+            "granularity": self.gate_granularity,
+            "use_bias": self.use_bias,
+            "scale": self.gate_scale,
+            "bias_initializer": _clone(self.gate_bias_initializer),
+            "dropout": self.gate_dropout,
+            "bias_regularizer": self.bias_regularizer,
+            "bias_constraint": self.bias_constraint,
+            "seed": self.seed,
+        }
+        if self.gate_use_bias is not None:
+            config["use_bias"] = self.gate_use_bias
+        if constant:
+            return {**config, "source": "constant", "use_bias": True}
+        return {
+            **config,
+            "rank": self.gate_rank,
+            "kernel_initializer": _clone(self.gate_initializer),
+            "kernel_regularizer": self.kernel_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+        }
+
+    @property
+    def _num_groups(self):
+        return self.num_key_value_heads or self.num_heads
+
+    def _has_gate(self, site):
+        return self.use_gate and site in arguments.as_sites(self.gate_site)
+
+    def _is_split(self):
+        return self.use_gate and self.gate_source == "split"
+
+    def _dense(self, name, input_shape, sizes, bound=1):
+        layer = dense(
+            len(input_shape) - bound,
+            bound,
+            sizes,
+            self.use_bias,
+            name,
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self.bias_initializer,
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            activity_regularizer=self._activity_regularizer,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
+            dtype=self.dtype_policy,
+        )
+        layer.build(tuple(input_shape))
+        return layer
+
+    def _gate(self, site, gated_shape, source_shape):
+        gate = Gate(
+            **self.gate_arguments(site),
+            name="gate" if site == "output" else f"{site}_gate",
+            dtype=self.dtype_policy,
+        )
+        gate.build(gated_shape, source_shape)
+        return gate
+
+    def _normalization(self, name, kind, size):
+        layer = _NORMALIZATIONS[kind](
+            epsilon=self.normalization_epsilon,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        layer.supports_masking = True
+        layer.build((None, size))
+        return layer
+
+    def _gate_source_shape(self, gate_input_shape):
+        width = gate_input_shape[-1]
+        context_width = self.num_heads * self.value_dim
+        if self.gate_source == "context":
+            width = context_width
+        elif self.gate_source == "query_context":
+            width += context_width
+        return (*gate_input_shape[:-1], width)
+
+
+def _clone(initializer):
+    is_class = isinstance(initializer, keras.initializers.Initializer)
+    return initializer.clone() if is_class else initializer

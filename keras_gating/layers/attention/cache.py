@@ -1,0 +1,93 @@
+"""The cache of keys and values that decoding carries from step to step."""
+
+import keras
+from keras import ops
+
+from keras_gating import _backend
+
+
+def empty(batch_size, max_length, num_heads, key_dim, value_dim, dtype):
+    """A cache without any entry; its mask tells real positions."""
+    return {
+        "key": ops.zeros((batch_size, max_length, num_heads, key_dim), dtype),
+        "value": ops.zeros(
+            (batch_size, max_length, num_heads, value_dim), dtype
+        ),
+        "mask": ops.zeros((batch_size, max_length), "bool"),
+    }
+
+
+def check(cache, index, batch_size, length, num_heads, key_dim, value_dim):
+    """Raises unless `length` positions can be written at `index`."""
+    if index is None:
+        raise ValueError(
+            "`cache` needs `cache_update_index`, the position of the first "
+            "query. Received: cache_update_index=None"
+        )
+    names = {"key", "value", "mask"}
+    if not isinstance(cache, dict) or set(cache) != names:
+        raise ValueError(
+            "`cache` must be what `init_cache` or an earlier call returned. "
+            f"Received: {type(cache).__name__}"
+        )
+    max_length = cache["key"].shape[1]
+    expected = {
+        "key": (batch_size, max_length, num_heads, key_dim),
+        "value": (batch_size, max_length, num_heads, value_dim),
+        "mask": (batch_size, max_length),
+    }
+    for name, shape in expected.items():
+        received = tuple(cache[name].shape)
+        if len(received) != len(shape) or any(
+            a != b and None not in (a, b) for a, b in zip(received, shape)
+        ):
+            raise ValueError(
+                f"`cache` does not fit this call: its {name} must have the "
+                f"shape {shape}. Received: {received}"
+            )
+    position = index if isinstance(index, int) else _backend.concrete(index)
+    if position is None or length is None or max_length is None:
+        return
+    if not 0 <= int(position) <= max_length - length:
+        raise ValueError(
+            "`cache_update_index` must be at least 0 and leave room for the "
+            f"{length} positions of this call in a cache of {max_length}. "
+            f"Received: cache_update_index={int(position)}"
+        )
+
+
+def write_mask(cache, index, mask, query):
+    """A new cache that remembers which of the new positions are padding.
+
+    Args:
+        cache: the cache before; it is not modified.
+        index: first position to write, an integer or a scalar tensor.
+        mask: boolean `(B, T)`, False at padding, or `None`.
+        query: `(B, T, d)`, for its shape.
+    """
+    if mask is None:
+        mask = ops.ones(ops.shape(query)[:2], "bool")
+    return {**cache, "mask": _write(cache["mask"], index, mask)}
+
+
+def write(cache, index, key, value):
+    """A new cache with these keys and values written at `index`."""
+    return {
+        **cache,
+        "key": _write(cache["key"], index, key),
+        "value": _write(cache["value"], index, value),
+    }
+
+
+def written(cache, index, query):
+    """`(1, max_length)`: slots before the end of this call."""
+    slots = ops.arange(ops.shape(cache["mask"])[1], dtype="int32")
+    return ops.expand_dims(slots < index + ops.shape(query)[1], 0)
+
+
+def _write(old, index, new):
+    if keras.backend.backend() == "numpy":
+        old = ops.copy(old)  # its `slice_update` works in place
+    new = ops.cast(new, old.dtype)
+    start = (0, index, *[0] * (len(old.shape) - 2))
+    return ops.slice_update(old, start, new)

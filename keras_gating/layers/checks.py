@@ -1,0 +1,57 @@
+"""Checks of arguments that several layers share."""
+
+import math
+import numbers
+
+
+def one_of(name, value, choices):
+    """Returns `value` if it is among `choices`, else raises."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(map(repr, choices))}. "
+            f"Received: {name}={value!r}"
+        )
+    return value
+
+
+def positive_integer(name, value, optional=False):
+    """Returns `value` if it is an integer of 1 or more, else raises."""
+    if optional and value is None:
+        return value
+    is_integer = isinstance(value, numbers.Integral)
+    if not is_integer or isinstance(value, bool) or value <= 0:
+        raise ValueError(
+            f"Received an invalid value for argument `{name}`, expected a "
+            f"positive integer{' or `None`' if optional else ''}. Received: "
+            f"{name}={value!r}"
+        )
+    return int(value)
+
+
+def probability(name, value):
+    """Returns `value` if it is in [0, 1), else raises."""
+    if not is_number(value) or not 0.0 <= value < 1.0:
+        raise ValueError(
+            f"`{name}` is a probability, at least 0 and below 1. Received: "
+            f"{name}={value!r}"
+        )
+    return value
+
+
+def positive_number(name, value):
+    """Returns `value` if it is a finite number above 0, else raises."""
+    if not is_number(value) or value <= 0:
+        raise ValueError(
+            f"`{name}` must be a positive, finite number. Received: "
+            f"{name}={value!r}"
+        )
+    return value
+
+
+def is_number(value):
+    """Whether `value` is a finite real number (booleans are not)."""
+    return (
+        isinstance(value, numbers.Real)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
