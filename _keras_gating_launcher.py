@@ -14,7 +14,7 @@ _BACKENDS = ("jax", "tensorflow", "torch")
 
 
 def _argument(argv):
-    """Returns the last value of `--backend`, which is the one argparse takes."""
+    """Returns the last value of `--backend`, the one that argparse takes."""
     value = None
     for position, argument in enumerate(argv):
         if argument.startswith("--backend="):

@@ -50,7 +50,6 @@ def test_compiled_traces_once():
     for value in (1.0, 2.0, 3.0):
         outputs = compiled(ops.convert_to_tensor([value]))
         np.testing.assert_allclose(to_numpy(outputs), [value + 1.0])
-    # TensorFlow may trace a second time for shapes; torch never compiles.
     assert len(calls) == (1 if BACKEND != "torch" else 3)
 
 
@@ -134,7 +133,7 @@ def test_concrete_is_none_for_symbolic_tensors():
             return inputs
 
     Probe()(keras.Input((3,)))
-    assert seen == [None]
+    assert seen and all(value is None for value in seen)
 
 
 def traced_by_compile(function, x):

@@ -159,7 +159,6 @@ def choose(monkeypatch, tmp_path):
         ("jax", {"variable": "jax", "configured": '{"backend": "torch"}'}),
         ("jax", {"configured": '{"backend": "openvino"}'}),
         ("jax", {"configured": "not JSON"}),
-        ("jax", {"configured": "[]"}),
         (
             "torch",
             {

@@ -52,12 +52,15 @@ def random_weights(layer, seed=0):
     return layer
 
 
-def assert_close(actual, expected, tolerance):
-    """Largest difference relative to the largest expected magnitude."""
+def assert_close(actual, expected, tolerance, scale=0.0):
+    """Largest difference relative to the largest expected magnitude.
+
+    `scale` is the magnitude to take where all that is expected is smaller.
+    """
     actual = np.float64(to_numpy(actual))
     expected = np.float64(to_numpy(expected))
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     assert np.all(np.isfinite(actual)) and np.all(np.isfinite(expected))
-    scale = max(np.abs(expected).max(initial=0.0), 1e-30)
+    scale = max(np.abs(expected).max(initial=0.0), scale, 1e-30)
     error = np.abs(actual - expected).max(initial=0.0) / scale
     assert error <= tolerance, f"relative error {error:.2e} > {tolerance:.0e}"

@@ -1,5 +1,8 @@
 """Many independently trained copies of one small network."""
 
+import contextlib
+import random
+
 import keras
 import numpy as np
 from keras import ops
@@ -86,16 +89,30 @@ def draw_weights(build, seeds):
 
     Args:
         build: function without arguments that returns a built layer.
-        seeds: integers; each one sets Keras' random seed before its network
-            is built.
+        seeds: integers, one for each network.
 
     Returns:
         One list of arrays for each seed.
     """
     weights = []
     for seed in seeds:
-        keras.utils.set_random_seed(seed)
-        weights.append(
-            [ops.convert_to_numpy(v) for v in build().trainable_variables]
-        )
+        with seeded(seed):
+            variables = build().trainable_variables
+        weights.append([ops.convert_to_numpy(v) for v in variables])
     return weights
+
+
+@contextlib.contextmanager
+def seeded(seed):
+    """Fixes the seeds that Keras draws inside, and nothing outside.
+
+    Initializers without a seed draw theirs from Python's generator.
+    `keras.utils.set_random_seed` would change those of the caller for good,
+    and imports whatever other backend is installed.
+    """
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)

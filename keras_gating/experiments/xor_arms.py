@@ -126,6 +126,11 @@ def arms_by_name(names=None):
     return ARMS if names is None else tuple(known[name] for name in names)
 
 
+def _normal():
+    # A new one each time: an initializer repeats itself for equal shapes.
+    return keras.initializers.RandomNormal(stddev=1.0)
+
+
 class AdditiveGate(keras.layers.Layer):
     """The additive control of a gate: `inputs + SiLU(source · W + b)`.
 
@@ -158,16 +163,15 @@ class BitReader(keras.layers.Layer):
 
     def build(self, inputs_shape=(None, 2)):
         arm = self.arm
-        normal = keras.initializers.RandomNormal(stddev=1.0)
         self.embeddings = self.add_weight(
-            name="embeddings", shape=(2, DIM), initializer=normal
+            name="embeddings", shape=(2, DIM), initializer=_normal()
         )
         self.positions = self.add_weight(
-            name="positions", shape=(2, DIM), initializer=normal
+            name="positions", shape=(2, DIM), initializer=_normal()
         )
         if arm.query == "constant":
             self.query = self.add_weight(
-                name="query", shape=(1, 1, DIM), initializer=normal
+                name="query", shape=(1, 1, DIM), initializer=_normal()
             )
         self.attention = GatedAttention(
             num_heads=1, key_dim=DIM, name="attention", **self._gate_arguments()

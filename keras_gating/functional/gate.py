@@ -23,13 +23,15 @@ def apply_gate(
     seed=None,
     mask=None,
     path=None,
+    product_dtype=None,
 ):
     """Multiplies `inputs` by an activated gate.
 
     `outputs = inputs ⊙ dropout(scale · activation(logits))`
 
     The activation is computed in float32 when `logits` are float16 or
-    bfloat16; the product has the dtype of `inputs`.
+    bfloat16; the product has the dtype of `inputs` unless another is asked
+    for.
 
     Args:
         inputs: the value, a tensor of any shape.
@@ -43,9 +45,11 @@ def apply_gate(
         seed: integer or `keras.random.SeedGenerator` for the dropout.
         mask: padding mask of the leading axes, handed to recordings only.
         path: name under which the values are recorded.
+        product_dtype: dtype of the product. `"float32"` keeps a product of
+            two float16 numbers that exceeds 65504.
 
     Returns:
-        A tensor with the shape and dtype of `inputs`.
+        A tensor with the shape of `inputs`.
 
     Example:
 
@@ -64,7 +68,8 @@ def apply_gate(
         gate = gate * scale
     if dropout > 0.0 and training:
         gate = keras.random.dropout(gate, dropout, seed=seed)
-    return ops.multiply(inputs, ops.cast(gate, inputs.dtype))
+    dtype = inputs.dtype if product_dtype is None else product_dtype
+    return ops.multiply(ops.cast(inputs, dtype), ops.cast(gate, dtype))
 
 
 def to_float32(x):

@@ -1,6 +1,5 @@
 """Rotary position embedding, in its rotate-half form."""
 
-import numpy as np
 from keras import ops
 
 from keras_gating.functional.gate import to_float32
@@ -53,10 +52,11 @@ def apply_rotary(x, positions, max_wavelength=10_000.0, width=None, axis=1):
     first, second, rest = x[..., :half], x[..., half:width], x[..., width:]
     # Angles need float32 at least: bfloat16 cannot tell position 256 from 257.
     angle_dtype = to_float32(x).dtype
-    frequencies = float(max_wavelength) ** (-np.arange(half) / half)
-    angles = ops.expand_dims(ops.cast(positions, angle_dtype), -1) * ops.cast(
-        frequencies, angle_dtype
+    frequencies = ops.convert_to_tensor(
+        [float(max_wavelength) ** (-i / half) for i in range(half)],
+        dtype=angle_dtype,
     )
+    angles = ops.expand_dims(ops.cast(positions, angle_dtype), -1) * frequencies
     for _ in range(rank - axis - 2):
         angles = ops.expand_dims(angles, -2)
     cos = ops.cast(ops.cos(angles), x.dtype)

@@ -55,3 +55,26 @@ def is_number(value):
         and not isinstance(value, bool)
         and math.isfinite(value)
     )
+
+
+def float_dtype(name, value):
+    """Returns `value` if it is `None` or names a float dtype, else raises."""
+    choices = ("float16", "bfloat16", "float32", "float64")
+    return None if value is None else one_of(name, value, choices)
+
+
+def features(name, shape):
+    """Raises unless the last of two or more sizes is known."""
+    if len(shape) < 2 or shape[-1] is None:
+        raise ValueError(
+            f"`{name}` must have rank 2 or more and a known number of "
+            f"features. Received: {name}.shape={tuple(shape)}"
+        )
+
+
+def odd_size(name, value, optional=False):
+    """Returns `value` if it is an odd, positive integer, else raises."""
+    value = positive_integer(name, value, optional)
+    if value is not None and value % 2 == 0:
+        raise ValueError(f"`{name}` must be odd. Received: {name}={value}")
+    return value

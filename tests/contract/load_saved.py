@@ -25,9 +25,7 @@ def run(path):
         weight.assign(np.zeros(weight.shape, "float32"))
     model.load_weights(path.with_suffix(".weights.h5"))
     results.append(model(inputs))
-    return [
-        keras.ops.convert_to_numpy(x) for x in keras.tree.flatten(results)
-    ]
+    return [keras.ops.convert_to_numpy(x) for x in keras.tree.flatten(results)]
 
 
 def main(folder):

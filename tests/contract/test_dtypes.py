@@ -1,7 +1,5 @@
 """Precision policies of the layer and of its children."""
 
-import contextlib
-
 import keras
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ POLICIES = [
     "bfloat16",
     "mixed_float16",
     "mixed_bfloat16",
-    "float64",
+    pytest.param("float64", marks=pytest.mark.float64),
 ]
 # Half the gap between 1 and the next number: the relative error of a rounding.
 UNIT_ROUNDOFF = {
@@ -37,15 +35,6 @@ UNIT_ROUNDOFF = {
 ROUNDINGS = 20
 
 
-def double_precision():
-    """A scope in which JAX has float64."""
-    if keras.backend.backend() != "jax":
-        return contextlib.nullcontext()
-    from jax.experimental import enable_x64
-
-    return enable_x64()
-
-
 def standard_dtype(x):
     return keras.backend.standardize_dtype(x.dtype)
 
@@ -57,29 +46,30 @@ def compare(case, layer, reference, values):
     for x in result:
         assert standard_dtype(x) == layer.compute_dtype
     tolerance = ROUNDINGS * UNIT_ROUNDOFF[layer.compute_dtype]
-    result = [np.float64(to_numpy(keras.ops.cast(x, "float32"))) for x in result]
+    result = [
+        np.float64(to_numpy(keras.ops.cast(x, "float32"))) for x in result
+    ]
     assert all(np.isfinite(x).all() for x in result)
     assert_all_close(result, expected, tolerance)
+
+
+def check_policy(case, policy):
+    reference = random_weights(create(case))
+    layer = create(case, dtype=policy)
+    assert layer.dtype_policy.name == policy
+    for weight in layer.weights:
+        assert standard_dtype(weight) == layer.variable_dtype
+    copy_weights(reference, layer)
+    compare(case, layer, reference, draw(case))
+    for option in case.options:
+        if option.id == "scores":
+            compare(case, layer, reference, draw(case, option))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(**by_case(CASES))
 def test_policy(case, policy):
-    reference = random_weights(create(case))
-    scope = contextlib.nullcontext()
-    if policy == "float64":
-        scope = double_precision()
-    with scope:
-        layer = create(case, dtype=policy)
-        assert layer.dtype_policy.name == policy
-        for weight in layer.weights:
-            assert standard_dtype(weight) == layer.variable_dtype
-        copy_weights(reference, layer)
-        values = draw(case)
-        compare(case, layer, reference, values)
-        for option in case.options:
-            if "return_attention_scores" in option.specification(layer):
-                compare(case, layer, reference, draw(case, option))
+    check_policy(case, policy)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

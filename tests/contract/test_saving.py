@@ -14,7 +14,7 @@ import pytest
 
 from tests.cases import CASES
 from tests.contract import load_saved
-from tests.contract.helpers import apply
+from tests.contract.case import Same
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
 from tests.contract.helpers import copy_weights
@@ -36,27 +36,20 @@ SINGLE = [case for case in CASES if case.single_input]
 
 @keras.saving.register_keras_serializable(package="tests")
 class Owner(keras.layers.Layer):
-    """A user's layer that owns a layer of the package."""
+    """A user's layer that owns a layer of the package; takes a list."""
 
     def __init__(self, inner, **kwargs):
         super().__init__(**kwargs)
         self.inner = inner
 
-    def build(self, *shapes):
-        self.inner.build(*shapes)
+    def build(self, input_shape):
+        self.inner.build(*input_shape)
 
-    def call(self, *inputs):
+    def call(self, inputs):
         return self.inner(*inputs)
 
-    def compute_output_shape(self, *shapes):
-        return self.inner.compute_output_shape(*shapes)
-
-    def get_build_config(self):
-        return {"shapes": self.inner.get_build_config()}
-
-    def build_from_config(self, config):
-        self.inner.build_from_config(config["shapes"])
-        self.built = True
+    def compute_output_shape(self, input_shape):
+        return self.inner.compute_output_shape(*input_shape)
 
     def get_config(self):
         inner = keras.saving.serialize_keras_object(self.inner)
@@ -64,10 +57,8 @@ class Owner(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        config["inner"] = keras.saving.deserialize_keras_object(
-            config["inner"]
-        )
-        return cls(**config)
+        inner = keras.saving.deserialize_keras_object(config.pop("inner"))
+        return cls(inner, **config)
 
 
 def random_model(case, layer=None):
@@ -114,17 +105,18 @@ def test_sequential_model(case, tmp_path):
 @pytest.mark.parametrize(**by_case(CASES))
 def test_inside_a_custom_layer(case, tmp_path):
     owner = Owner(case.layer(**case.kwargs))
-    owner.build(*input_shapes(case))
-    values = draw(case)
-    inputs = [keras.Input(x.shape[1:]) for x in model_inputs(values)]
-    symbols = dict(zip(_own_inputs(values), inputs))
-    model = keras.Model(inputs, apply(case, owner, {**values, **symbols}))
+    inputs = {
+        name: keras.Input(spec.shape[1:])
+        for name, spec in case.inputs.items()
+        if not isinstance(spec, Same)
+    }
+    arguments = [
+        inputs[spec.name if isinstance(spec, Same) else name]
+        for name, spec in case.inputs.items()
+    ]
+    model = keras.Model(list(inputs.values()), owner(arguments))
     random_weights(owner)
     check_save_and_load(case, model, tmp_path)
-
-
-def _own_inputs(values):
-    return [name for name, x in values.items() if isinstance(x, np.ndarray)]
 
 
 @pytest.mark.parametrize(**by_case(CASES))

@@ -79,8 +79,8 @@ def gated_attention(
     k = project(weights, "key", key)  # (..., M, Dk)
     v = project(weights, "value", value)  # (..., M, Dv)
     if query_key_normalization == "rms":
-        q = _rms(q, weights["query_normalization"], normalization_epsilon)
-        k = _rms(k, weights["key_normalization"], normalization_epsilon)
+        q = _rms(q, weights["query_scale"], normalization_epsilon)
+        k = _rms(k, weights["key_scale"], normalization_epsilon)
     if "query" in sites:
         q = gate("query_gate", q, query)
     if "key" in sites:
@@ -113,13 +113,12 @@ def gated_attention(
         context = np.where(empty[..., None], mean, context)
 
     # Normalisation, masked rows, gate, projection, gate.
-    if context_normalization == "rms":
-        scale = _head_scale(weights["context_normalization"])
+    if context_normalization is not None:
+        if context_normalization == "layer":
+            context = context - context.mean(axis=-1, keepdims=True)
+        scale = weights["context_scale"]  # (Dv,)
         context = _rms(context, scale, normalization_epsilon)
-    elif context_normalization == "layer":
-        scale = _head_scale(weights["context_normalization"])
-        centred = context - context.mean(axis=-1, keepdims=True)
-        context = _rms(centred, scale, normalization_epsilon)
+        context = context + weights.get("context_shift", 0.0)
     if masked_rows == "zero":
         context = np.where(empty[..., None], 0.0, context)
     context = _unfold(context, axes, query.shape)  # (..., N, Dv)
@@ -239,11 +238,6 @@ def _softmax(q, k, key_dim, visible):
 def _rms(x, scale, epsilon):
     power = np.mean(np.square(x), axis=-1, keepdims=True)
     return x / np.sqrt(power + epsilon) * scale
-
-
-def _head_scale(scale):
-    """(Dv,) or (N, Dv), against a context of (B, X, N, L, Dv)."""
-    return scale if scale.ndim == 1 else scale[:, None, :]
 
 
 def _concatenate(first, second):

@@ -50,30 +50,28 @@ class AttentionCore(AttentionWeights):
             query, value, (query_mask, source_mask, attention_mask, cache)
         )
         is_causal = use_causal_mask and not causal_only
-        if cache is None:
-            offset = 0
-            mask = self._visibility(
-                query, key, query_mask, source_mask, attention_mask, is_causal
-            )
-            visible = mask
-            if mask is not None:
-                visible = self._layout.visible_sources(mask)
-        else:
-            offset = cache_update_index
+        offset = 0 if cache is None else cache_update_index
+        source, seen_sources = key, source_mask
+        if cache is not None:
             cache = kv_cache.write_mask(cache, offset, source_mask, query)
             written = kv_cache.written(cache, offset, query)
-            mask = self._visibility(
-                query,
-                cache["key"],
-                query_mask,
-                ops.logical_and(cache["mask"], written),
-                attention_mask,
-                is_causal,
-                offset,
-            )
-            visible = source_mask
-            if visible is not None:
-                visible = ops.expand_dims(visible, -1)
+            source = cache["key"]
+            seen_sources = ops.logical_and(cache["mask"], written)
+        mask = self._visibility(
+            query,
+            source,
+            query_mask,
+            seen_sources,
+            attention_mask,
+            is_causal,
+            offset,
+        )
+        if cache is None and mask is not None:
+            visible = self._layout.visible_sources(mask)
+        elif source_mask is not None:
+            visible = _trailing_ones(source_mask, len(key.shape))
+        else:
+            visible = None
         value_is_key = value is key
         key = self._hide(key, visible)
         value = key if value_is_key else self._hide(value, visible)

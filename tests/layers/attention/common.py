@@ -22,13 +22,17 @@ gated_and_ungated = pytest.mark.parametrize(
 )
 
 
-def attention(query, value, key=None, seed=0, **arguments):
+def attention(query, value, key=None, gate_input=None, **arguments):
     """A `GatedAttention` built for these arrays, with random weights."""
     arguments = {"num_heads": 2, "key_dim": 4, **arguments}
     layer = GatedAttention(**arguments)
-    shapes = [x.shape for x in (query, value, key) if x is not None]
-    layer.build(*shapes)
-    return random_weights(layer, seed)
+    shapes = {"query_shape": query.shape, "value_shape": value.shape}
+    if key is not None:
+        shapes["key_shape"] = key.shape
+    if gate_input is not None:
+        shapes["gate_input_shape"] = gate_input.shape
+    layer.build(**shapes)
+    return random_weights(layer)
 
 
 def reference_weights(layer):
@@ -48,17 +52,19 @@ def reference_weights(layer):
         for variable in gate.weights if gate is not None else ():
             add(f"{name}/{relative_path(gate, variable)}", variable)
     for name in ("query", "key", "context"):
-        scale = [w for w in layer.weights if f"{name}_norm" in w.path]
-        if scale:
-            (variable,) = scale
-            add(f"{name}_normalization", variable)
+        for variable in layer.weights:
+            if f"/{name}_norm/" in variable.path:
+                shift = variable.path.endswith("beta")
+                add(f"{name}_{'shift' if shift else 'scale'}", variable)
     return weights
 
 
 def embed(ids, width=8, seed=0):
     """Vectors that carry a Keras mask, 0 being padding."""
     ids = np.asarray(ids)
-    embedding = keras.layers.Embedding(int(ids.max()) + 1, width, mask_zero=True)
+    embedding = keras.layers.Embedding(
+        int(ids.max()) + 1, width, mask_zero=True
+    )
     embedding.build()
     random_weights(embedding, seed)
     return embedding(ids)

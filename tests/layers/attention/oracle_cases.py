@@ -7,12 +7,10 @@ layer; `gate` stands for the one kernel of a gate.
 """
 
 import dataclasses
-import json
-import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
-DATA = pathlib.Path(__file__).parents[2] / "data" / "oracles"
 FILES = ("keras_mha_gate", "hf_gated_attn", "xt_attn")
 
 # Cases that need what `GatedAttention` deliberately leaves out.
@@ -27,36 +25,14 @@ class Case:
     """One case: `weights` maps the peer's arrays to ours."""
 
     arguments: dict
-    weights: callable
-    call: callable = lambda inputs: {}
+    weights: Callable
+    call: Callable
     dtype: str = "float64"
     # What to add to a mapped weight (not to its gradient).
     offsets: dict = dataclasses.field(default_factory=dict)
     # (inputs) -> boolean (B, T): the rows on which the two must agree.
-    rows: callable = None
+    rows: Callable | None = None
     inputs: tuple = ("x", "x")
-
-
-def load(file):
-    """The arrays of one file, by case and kind, and its description."""
-    with np.load(DATA / f"{file}.npz") as arrays:
-        meta = json.loads(bytes(arrays["__meta__"]))
-        cases = {}
-        for path in arrays.files:
-            if path != "__meta__":
-                case, rest = path.split("/", 1)
-                cases.setdefault(case, {})[rest] = arrays[path]
-    return cases, meta
-
-
-def part(arrays, kind):
-    """The arrays below `in/`, `w/`, `gin/` or `gw/`, by name."""
-    start = kind + "/"
-    return {
-        name[len(start) :]: array
-        for name, array in arrays.items()
-        if name.startswith(start)
-    }
 
 
 def heads(weight, count):
@@ -94,8 +70,8 @@ def _qwen(kv_heads):
             mapped["value/bias"] = w["v_proj.bias"].reshape(kv_heads, 8)
             mapped["attention_output/bias"] = w["o_proj.bias"]
         if "q_norm.weight" in w:
-            mapped["query_normalization"] = w["q_norm.weight"]
-            mapped["key_normalization"] = w["k_norm.weight"]
+            mapped["query_scale"] = w["q_norm.weight"]
+            mapped["key_scale"] = w["k_norm.weight"]
         return mapped
 
     return weights
@@ -176,6 +152,10 @@ def _both_gates(w):
     return {"gate": np.concatenate(stacked)}
 
 
+def _plain(inputs):
+    return {}
+
+
 def _mask(inputs):
     return {"attention_mask": inputs["attention_mask"]}
 
@@ -192,7 +172,7 @@ def _key_mask(inputs):
     return {"attention_mask": inputs["mask"][:, None, :]}
 
 
-def _keras_case(kv_heads=4, call=None, **arguments):
+def _keras_case(kv_heads=4, call=_plain, **arguments):
     arguments = {
         "num_heads": 4,
         "key_dim": 8,
@@ -200,11 +180,10 @@ def _keras_case(kv_heads=4, call=None, **arguments):
         **arguments,
     }
     inputs = ("0", "1")
-    call = call or (lambda inputs: {})
     return Case(arguments, _keras, call, dtype="float32", inputs=inputs)
 
 
-def _hf_case(weights, kv_heads, call=None, case=None, **arguments):
+def _hf_case(weights, kv_heads, call=_plain, case=None, **arguments):
     arguments = {
         "num_heads": 4,
         "key_dim": 8,
@@ -212,13 +191,11 @@ def _hf_case(weights, kv_heads, call=None, case=None, **arguments):
         "use_bias": False,
         **arguments,
     }
-    call = call or (lambda inputs: {})
     return Case(arguments, weights, call, **(case or {}))
 
 
-def _xt_case(weights, call=None, case=None, **arguments):
+def _xt_case(weights, call=_plain, case=None, **arguments):
     arguments = {"num_heads": 4, "key_dim": 4, "use_bias": False, **arguments}
-    call = call or (lambda inputs: {})
     return Case(arguments, weights, call, **(case or {}))
 
 
@@ -249,7 +226,7 @@ CASES = {
         _causal,
         {
             "dtype": "float32",
-            "offsets": {"query_normalization": 1.0, "key_normalization": 1.0},
+            "offsets": {"query_scale": 1.0, "key_scale": 1.0},
         },
         query_key_normalization="rms",
         normalization_epsilon=1e-6,

@@ -223,9 +223,7 @@ def test_cache_of_the_caller_is_not_modified():
     layer = attention(X, X)
     empty = layer.init_cache(2, ROOM)
     before = snapshot(empty)
-    _, first = layer(
-        X[:, :3], X[:, :3], cache=empty, cache_update_index=0
-    )
+    _, first = layer(X[:, :3], X[:, :3], cache=empty, cache_update_index=0)
     for leaf, kept in zip(snapshot(empty), before):
         np.testing.assert_array_equal(leaf, kept)
     after = snapshot(first)
@@ -239,9 +237,7 @@ def test_half_precision(dtype):
     layer = attention(X, X, dtype=dtype, rope_max_wavelength=50.0)
     cache = layer.init_cache(2, ROOM)
     types = [str(leaf.dtype) for leaf in keras.tree.flatten(cache)]
-    _, updated = layer(
-        X[:, :3], X[:, :3], cache=cache, cache_update_index=0
-    )
+    _, updated = layer(X[:, :3], X[:, :3], cache=cache, cache_update_index=0)
     assert types == [str(leaf.dtype) for leaf in keras.tree.flatten(updated)]
     keras.tree.assert_same_structure(cache, updated)
     expected = layer(X, X, use_causal_mask=True)

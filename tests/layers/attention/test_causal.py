@@ -71,9 +71,7 @@ def test_last_token_of_the_second_axis(dropout, scores, use_gate):
     before = run(layer, x, **call)
     x[:, :, -1] += 3.0
     after = run(layer, x, **call)
-    np.testing.assert_allclose(
-        after[:, :, :-1], before[:, :, :-1], atol=1e-6
-    )
+    np.testing.assert_allclose(after[:, :, :-1], before[:, :, :-1], atol=1e-6)
     assert np.abs(after[:, :, -1] - before[:, :, -1]).max() > 1e-2
 
 

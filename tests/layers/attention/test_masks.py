@@ -124,9 +124,7 @@ def test_row_without_a_visible_key(path, rows, use_gate):
             np.testing.assert_array_equal(output[row], bias)
         else:
             # As if every key were equally visible: no logits, no mask.
-            flat = attention(
-                QUERY, VALUE, use_gate=use_gate, masked_rows=rows
-            )
+            flat = attention(QUERY, VALUE, use_gate=use_gate, masked_rows=rows)
             flat.query_dense.kernel.assign(0.0 * flat.query_dense.kernel)
             flat.query_dense.bias.assign(0.0 * flat.query_dense.bias)
             assert_close(output[row], to_numpy(flat(QUERY, VALUE))[row], 1e-5)
@@ -236,9 +234,7 @@ def test_keras_masks_equal_explicit_ones(use_gate):
     implicit = layer(query, value)
     query, value = without_mask(query), without_mask(value)
     assert_close(layer(query, value, attention_mask=mask), implicit, 1e-6)
-    explicit = layer(
-        query, value, query_mask=query_mask, value_mask=value_mask
-    )
+    explicit = layer(query, value, query_mask=query_mask, value_mask=value_mask)
     assert_close(explicit, implicit, 1e-6)
 
 

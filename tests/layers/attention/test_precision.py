@@ -29,7 +29,7 @@ CALLS = {
 @pytest.mark.parametrize("call", ["plain", "causal", "mask"])
 @pytest.mark.parametrize("use_gate", [True, False], ids=["gated", "ungated"])
 def test_query_is_scaled_before_the_product(use_gate, call, dtype):
-    """q = k = 48 at head size 64: q k is 147456, beyond float16."""
+    """With q = k = 48 and 64 features q k is 147456, beyond float16."""
     layer = GatedAttention(1, 64, use_gate=use_gate, dtype=dtype)
     x = np.ones((2, 4, 48), "float16")
     layer.build(x.shape, x.shape)

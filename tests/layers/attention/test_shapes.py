@@ -167,7 +167,7 @@ def test_configuration_is_what_was_passed(axes):
     kept = before["attention_axes"]
     as_tuple = (axes,) if isinstance(axes, int) else axes
     assert kept == axes or tuple(kept) == tuple(as_tuple)
-    layer.build(*RANK4)
+    layer.build(RANK4[0], RANK4[0])
     assert layer.get_config() == before
 
 

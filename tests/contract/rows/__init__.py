@@ -1,0 +1,1 @@
+"""Rows of `tests/cases.py`, one file for each family of layers."""
