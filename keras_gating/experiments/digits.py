@@ -22,6 +22,7 @@ from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
+from keras_gating.layers import checks
 
 BATCH = 32
 TEST_SHARE = 0.5
@@ -36,8 +37,9 @@ def run(
 
     Args:
         seeds: number of seeds; they are 0, 1, …
-        quick: 2 seeds at most and 3 epochs, to try the program out.
-        epochs: passes over the training images. Defaults to 30.
+        quick: 2 seeds at most and fewer epochs, to try the program out.
+        epochs: passes over the training images. Defaults to 30, and to 3
+            with `quick`.
         learning_rate: of Adam, at the start; it decays to 0 by a cosine.
         on_progress: function `(description, share done)`, called often.
 
@@ -46,11 +48,12 @@ def run(
         each ungated arm) and `"gates"`; `arrays["maps"]` the gates of a few
         test images.
     """
-    if seeds < 1:
-        raise ValueError(f"`seeds` must be at least 1. Received: seeds={seeds}")
+    seeds = checks.positive_integer("seeds", seeds)
+    epochs = checks.positive_integer("epochs", epochs, optional=True)
     elapsed = stopwatch()
     seeds = list(range(min(seeds, 2) if quick else seeds))
-    epochs = epochs or (3 if quick else 30)
+    if epochs is None:
+        epochs = 3 if quick else 30
     splits = {seed: Split(seed) for seed in seeds}
     steps = epochs * len(splits[0].train_labels) // BATCH
     arms = matched_arms()
@@ -219,15 +222,19 @@ def _train(model, split, seed, steps, progress):
 
 
 def _maps(values, split, seed):
-    """Gates of a few test images in the first layer, averaged over features."""
-    first_layer = next(iter(values))
+    """Gates of a few test images: of each head the feature that varies most."""
+    path, gates = next(iter(values.items()))
+    features = gates.var(axis=(0, 1)).argmax(axis=-1)
     shown = [
         int(np.flatnonzero(split.test_labels == label)[0])
         for label in SHOWN_CLASSES
     ]
     return {
         "seed": seed,
-        "path": first_layer,
+        "path": path,
         "images": split.test_images[shown],
-        "gates": values[first_layer][shown].mean(axis=-1),
+        "features": features.tolist(),
+        "gates": np.stack(
+            [gates[shown, :, h, f] for h, f in enumerate(features)], axis=-1
+        ),
     }

@@ -38,7 +38,8 @@ def head_statistics(gates):
         A dictionary of lists with one number for each head, and the counts of
         a histogram over all heads with `BINS` bins on [0, 1].
     """
-    by_head = np.moveaxis(np.float64(gates), 2, 0).reshape(gates.shape[2], -1)
+    heads = gates.shape[2]
+    by_head = np.moveaxis(gates.astype("float64"), 2, 0).reshape(heads, -1)
     counts, _ = np.histogram(by_head, bins=BINS, range=(0.0, 1.0))
     return {
         "mean": by_head.mean(axis=1).tolist(),

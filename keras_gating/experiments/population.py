@@ -74,10 +74,6 @@ class Population(keras.Model):
             )
         return ops.transpose(outputs)
 
-    def member_weights(self, index):
-        """Weights of one member, in the order of the network's."""
-        return [ops.convert_to_numpy(stack)[index] for stack in self.stacks]
-
 
 def summed_squares(targets, outputs):
     """Squared error of every example, summed over the members."""

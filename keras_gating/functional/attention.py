@@ -10,7 +10,8 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.layout import AttentionLayout
-from keras_gating.functional.masks import causal_mask, intersection
+from keras_gating.functional.masks import causal_mask
+from keras_gating.functional.masks import intersection
 
 _state = threading.local()
 
@@ -87,6 +88,7 @@ def dot_product_attention(
     >>> tuple(context.shape), tuple(scores.shape)
     ((1, 3, 2, 4), (1, 2, 3, 3))
     """
+    query, key, value = map(ops.convert_to_tensor, (query, key, value))
     if layout is None:
         layout = AttentionLayout.resolve(len(query.shape) - 1, None)
     if mask is not None:

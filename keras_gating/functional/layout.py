@@ -21,6 +21,15 @@ class AttentionLayout:
     Args:
         rank: rank of the inputs, 3 or more.
         axes: the attention axes, positive integers in `[1, rank - 2]`.
+
+    Example:
+
+    >>> from keras_gating.functional import AttentionLayout
+    >>> layout = AttentionLayout.resolve(rank=4, axes=(-2,))
+    >>> layout.axes, layout.free
+    ((2,), (1,))
+    >>> layout.scores_shape((8, 3, 5, 16), (8, 3, 7, 16), num_heads=2)
+    (8, 3, 2, 5, 7)
     """
 
     rank: int
@@ -61,15 +70,15 @@ class AttentionLayout:
     def equations(self):
         """Einsum equations of the scores (key, query) and of the context."""
         letters = string.ascii_letters
-        target = list(letters[: self.rank + 1])
-        source = list(target)
-        for number, axis in enumerate(self.axes):
-            source[axis] = letters[self.rank + 1 + number]
-        batch = [target[axis] for axis in (0, *self.free, self.rank - 1)]
-        rows = [target[axis] for axis in self.axes]
-        columns = [source[axis] for axis in self.axes]
-        scores = "".join(batch + rows + columns)
-        target, source = "".join(target), "".join(source)
+        target = letters[: self.rank + 1]
+        fresh = letters[self.rank + 1 :]
+        source = "".join(
+            fresh[self.axes.index(axis)] if axis in self.axes else letter
+            for axis, letter in enumerate(target)
+        )
+        batch = "".join(target[a] for a in (0, *self.free, self.rank - 1))
+        rows = "".join(target[axis] for axis in self.axes)
+        scores = batch + rows + fresh[: self.count]
         return f"{source},{target}->{scores}", f"{scores},{source}->{target}"
 
     def scores_shape(self, query_shape, source_shape, num_heads):

@@ -90,6 +90,13 @@ def causal_mask(target_shape, source_shape, offset=0):
         target_shape: sizes of the queries' axes.
         source_shape: sizes of the keys' axes.
         offset: position of the first query.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_gating import functional
+    >>> ops.convert_to_numpy(functional.causal_mask((2,), (3,))).tolist()
+    [[True, False, False], [True, True, False]]
     """
     rows, columns = _positions(target_shape, source_shape, offset)
     return ops.greater_equal(rows, columns)
@@ -103,9 +110,62 @@ def sliding_window_mask(target_length, source_length, window, offset=0):
         source_length: number of keys.
         window: positive integer; 1 leaves a position only itself.
         offset: position of the first query.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_gating import functional
+    >>> mask = functional.sliding_window_mask(3, 3, window=2)
+    >>> ops.convert_to_numpy(mask)[0].tolist()
+    [True, True, False]
     """
     rows, columns = _positions((target_length,), (source_length,), offset)
     return ops.less(ops.abs(rows - columns), window)
+
+
+def visibility(
+    layout,
+    query_shape,
+    source_shape,
+    query_mask=None,
+    source_mask=None,
+    attention_mask=None,
+    is_causal=False,
+    window=None,
+    offset=0,
+):
+    """All masks of an attention call in one, `None` if there is none.
+
+    Args:
+        layout: the `AttentionLayout`.
+        query_shape: shape of the query input.
+        source_shape: shape of the key input, or of the cache.
+        query_mask: boolean `(B, dims…)` of the queries.
+        source_mask: boolean `(B, dims…)` of the keys.
+        attention_mask: boolean, as `AttentionLayout` describes it.
+        is_causal: whether keys may not come after the query.
+        window: see `sliding_window_mask`; `None` shows all.
+        offset: position of the first query.
+
+    Returns:
+        A boolean tensor of the rank of the scores if `attention_mask` has an
+        axis for heads, else of that rank without heads; sizes 1 broadcast.
+    """
+    parts = [attention_mask]
+    if query_mask is not None:
+        parts.append(layout.query_mask(query_mask))
+    if source_mask is not None:
+        parts.append(layout.source_mask(source_mask))
+    rows = tuple(query_shape[axis] for axis in layout.axes)
+    columns = tuple(source_shape[axis] for axis in layout.axes)
+    if is_causal:
+        parts.append(causal_mask(rows, columns, offset))
+    if window is not None:
+        parts.append(sliding_window_mask(rows[0], columns[0], window, offset))
+    parts = [part for part in parts if part is not None]
+    per_head = any(len(part.shape) == layout.scores_rank for part in parts)
+    expand = layout.with_heads if per_head else layout.without_heads
+    return intersection(*map(expand, parts))
 
 
 def intersection(*masks):

@@ -83,8 +83,8 @@ class Gate(keras.layers.Layer):
     >>> query = np.ones((2, 5, 16), "float32")
     >>> gate = Gate(granularity="headwise")
     >>> gated = gate(context, source=query)
-    >>> float(gated[0, 0, 0, 0]), tuple(gate.weights[0].shape)
-    (0.5, (16, 4, 1))
+    >>> tuple(gated.shape), tuple(gate.weights[0].shape)
+    ((2, 5, 4, 8), (16, 4, 1))
 
     References:
         Qiu et al. 2025, Gated Attention for Large Language Models,

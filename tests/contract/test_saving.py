@@ -43,7 +43,9 @@ class Owner(keras.layers.Layer):
         self.inner = inner
 
     def build(self, input_shape):
-        self.inner.build(*input_shape)
+        # A layer that was saved after it was built comes back built.
+        if not self.inner.built:
+            self.inner.build(*input_shape)
 
     def call(self, inputs):
         return self.inner(*inputs)

@@ -31,10 +31,11 @@ class AttentionCore(AttentionWeights):
         cache_update_index=None,
     ):
         key = value if key is None else key
-        self._check_call(
-            query.shape,
-            value.shape,
-            key.shape,
+        shapes.check_call(
+            self,
+            query,
+            value,
+            key,
             attention_mask,
             use_causal_mask,
             gate_input,
@@ -57,17 +58,19 @@ class AttentionCore(AttentionWeights):
             written = kv_cache.written(cache, offset, query)
             source = cache["key"]
             seen_sources = ops.logical_and(cache["mask"], written)
-        mask = self._visibility(
-            query,
-            source,
+        mask = masks.visibility(
+            self.layout,
+            ops.shape(query),
+            ops.shape(source),
             query_mask,
             seen_sources,
             attention_mask,
             is_causal,
+            self.sliding_window,
             offset,
         )
         if cache is None and mask is not None:
-            visible = self._layout.visible_sources(mask)
+            visible = self.layout.visible_sources(mask)
         elif source_mask is not None:
             visible = _trailing_ones(source_mask, len(key.shape))
         else:
@@ -86,13 +89,13 @@ class AttentionCore(AttentionWeights):
         )
         if cache is not None:
             cache = kv_cache.write(cache, offset, key, value)
-            visible = ops.expand_dims(self._layout.visible_sources(mask), -1)
+            visible = ops.expand_dims(self.layout.visible_sources(mask), -1)
             key = self._hide(self._cast(cache["key"]), visible)
             value = self._hide(self._cast(cache["value"]), visible)
         seen = mask
         if cache is not None and self.masked_rows == "uniform":
             # The mean is that of the values there are, not of empty slots.
-            seen = self._layout.fill_empty_rows(mask, written)
+            seen = self.layout.fill_empty_rows(mask, written)
         context, scores = self._compute_attention(
             query,
             self._repeat(key),
@@ -104,10 +107,10 @@ class AttentionCore(AttentionWeights):
             **({"use_causal_mask": True} if causal_only else {}),
         )
         output = self._finish(context, mask, gate_query, query_mask)
-        outputs = (output,)
+        outputs: tuple = (output,)
         if return_attention_scores:
             if mask is not None and self.masked_rows == "zero":
-                scores = masks.hide(scores, self._layout.seeing_rows(mask))
+                scores = masks.hide(scores, self.layout.seeing_rows(mask))
             outputs += (scores,)
         if cache is not None:
             outputs += (cache,)
@@ -156,7 +159,7 @@ class AttentionCore(AttentionWeights):
             value,
             mask=_boolean("attention_mask", attention_mask),
             is_causal=use_causal_mask,
-            layout=self._layout,
+            layout=self.layout,
             dropout=dropout,
             return_scores=return_attention_scores,
             flash_attention=flash,
@@ -176,7 +179,7 @@ class AttentionCore(AttentionWeights):
         return kv_cache.empty(
             checks.positive_integer("batch_size", batch_size),
             checks.positive_integer("max_length", max_length),
-            self._num_groups,
+            self.num_groups,
             self.key_dim,
             self.value_dim,
             self.compute_dtype,
@@ -207,10 +210,11 @@ class AttentionCore(AttentionWeights):
         cache_update_index=None,
     ):
         key = value if key is None else key
-        scores_shape = self._check_call(
-            query.shape,
-            value.shape,
-            key.shape,
+        scores_shape = shapes.check_call(
+            self,
+            query,
+            value,
+            key,
             attention_mask,
             use_causal_mask,
             gate_input,
@@ -220,7 +224,9 @@ class AttentionCore(AttentionWeights):
         output_shape = self.compute_output_shape(
             query.shape, value.shape, key.shape
         )
-        outputs = (keras.KerasTensor(output_shape, dtype=self.compute_dtype),)
+        outputs: tuple = (
+            keras.KerasTensor(output_shape, dtype=self.compute_dtype),
+        )
         if return_attention_scores:
             outputs += (
                 keras.KerasTensor(scores_shape, dtype=self.compute_dtype),
@@ -234,59 +240,6 @@ class AttentionCore(AttentionWeights):
             )
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def _check_call(
-        self,
-        query_shape,
-        value_shape,
-        key_shape,
-        attention_mask,
-        use_causal_mask,
-        gate_input,
-        cache,
-        cache_update_index,
-    ):
-        """Returns the shape of the scores."""
-        layout = self._layout
-        inputs = {
-            "query": query_shape,
-            "value": value_shape,
-            "key": key_shape,
-        }
-        if gate_input is not None:
-            inputs["gate_input"] = gate_input.shape
-            shapes.check_gate_input(self, query_shape, gate_input.shape)
-        shapes.check_widths(self._built_for, **inputs)
-        shapes.check_inputs(self, query_shape, value_shape, key_shape)
-        source_shape = key_shape
-        if cache is not None:
-            shapes.check_cache(layout, query_shape, value_shape)
-            kv_cache.check(
-                cache,
-                cache_update_index,
-                query_shape[0],
-                query_shape[1],
-                self._num_groups,
-                self.key_dim,
-                self.value_dim,
-            )
-            source_shape = cache["key"].shape
-        elif cache_update_index is not None:
-            raise ValueError(
-                "`cache_update_index` has no effect without `cache`. "
-                f"Received: cache_update_index={cache_update_index}"
-            )
-        scores_shape = layout.scores_shape(
-            query_shape, source_shape, self.num_heads
-        )
-        mask_shape = None if attention_mask is None else attention_mask.shape
-        shapes.check_masks(
-            layout,
-            scores_shape,
-            mask_shape,
-            use_causal_mask and cache is None,
-        )
-        return scores_shape
-
     def _kernel_can_be_causal(self, query, value, others):
         """Whether causality is the only mask, so that none need be built."""
         overridden = (
@@ -297,46 +250,12 @@ class AttentionCore(AttentionWeights):
             query.shape[1] is not None and query.shape[1] == value.shape[1]
         )
         return (
-            self._layout.is_flat
+            self.layout.is_flat
             and same_length
             and not overridden
             and self.sliding_window is None
             and all(other is None for other in others)
         )
-
-    def _visibility(
-        self,
-        query,
-        source,
-        query_mask,
-        source_mask,
-        attention_mask,
-        is_causal,
-        offset=0,
-    ):
-        """All masks in one, `None` if there is none."""
-        layout = self._layout
-        target_sizes, source_sizes = (
-            tuple(ops.shape(x)[axis] for axis in layout.axes)
-            for x in (query, source)
-        )
-        parts = [attention_mask]
-        if query_mask is not None:
-            parts.append(layout.query_mask(query_mask))
-        if source_mask is not None:
-            parts.append(layout.source_mask(source_mask))
-        if is_causal:
-            parts.append(masks.causal_mask(target_sizes, source_sizes, offset))
-        if self.sliding_window is not None:
-            parts.append(
-                masks.sliding_window_mask(
-                    *target_sizes, *source_sizes, self.sliding_window, offset
-                )
-            )
-        parts = [part for part in parts if part is not None]
-        per_head = any(len(part.shape) == layout.scores_rank for part in parts)
-        expand = layout.with_heads if per_head else layout.without_heads
-        return masks.intersection(*map(expand, parts))
 
     def _hide(self, x, visible):
         if visible is None:
@@ -369,7 +288,7 @@ class AttentionCore(AttentionWeights):
                 value, source=inputs[2], inputs_mask=source_mask
             )
         if self._rotary_width:
-            axis = self._layout.axes[0]
+            axis = self.layout.axes[0]
             query, key = (
                 functional.apply_rotary(
                     x,
@@ -383,7 +302,7 @@ class AttentionCore(AttentionWeights):
         return query, key, value
 
     def _repeat(self, x):
-        repeats = self.num_heads // self._num_groups
+        repeats = self.num_heads // self.num_groups
         return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
 
     def _finish(self, context, mask, gate_query, query_mask):
@@ -391,7 +310,7 @@ class AttentionCore(AttentionWeights):
         if self.context_normalization is not None:
             context = self.context_norm(context)
         if mask is not None and self.masked_rows == "zero":
-            context = masks.hide(context, self._layout.visible_rows(mask))
+            context = masks.hide(context, self.layout.visible_rows(mask))
         source = None
         if self.output_gate is not None or self.projection_gate is not None:
             source = self._gate_source(gate_query, context)

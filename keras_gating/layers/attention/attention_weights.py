@@ -21,11 +21,11 @@ class AttentionWeights(keras.layers.Layer):
     ):
         key_shape = value_shape if key_shape is None else key_shape
         shapes.check_inputs(self, query_shape, value_shape, key_shape)
-        self._layout = self.layout_for(query_shape)
-        shapes.check_one_axis(self, self._layout)
+        self.layout = self.layout_for(query_shape)
+        shapes.check_one_axis(self, self.layout)
         if gate_input_shape is None:
             gate_input_shape = query_shape
-        self._built_for = {
+        self.built_for = {
             name: (len(shape), shape[-1])
             for name, shape in (
                 ("query", query_shape),
@@ -36,8 +36,8 @@ class AttentionWeights(keras.layers.Layer):
         }
         # Further axes of the projections: heads and their features.
         query_head = (self.num_heads, self.key_dim)
-        key_head = (self._num_groups, self.key_dim)
-        value_head = (self._num_groups, self.value_dim)
+        key_head = (self.num_groups, self.key_dim)
+        value_head = (self.num_groups, self.value_dim)
         context = (*query_shape[:-1], self.num_heads, self.value_dim)
         output = self._output_sizes or (query_shape[-1],)
         gate_source = self._gate_source_shape(gate_input_shape)
@@ -140,7 +140,7 @@ class AttentionWeights(keras.layers.Layer):
         }
 
     @property
-    def _num_groups(self):
+    def num_groups(self):
         return self.num_key_value_heads or self.num_heads
 
     def _has_gate(self, site):

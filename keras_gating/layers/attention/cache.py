@@ -17,8 +17,9 @@ def empty(batch_size, max_length, num_heads, key_dim, value_dim, dtype):
     }
 
 
-def check(cache, index, batch_size, length, num_heads, key_dim, value_dim):
-    """Raises unless `length` positions can be written at `index`."""
+def check(cache, index, layer, query_shape):
+    """Raises unless the positions of this call can be written at `index`."""
+    batch_size, length = query_shape[:2]
     if index is None:
         raise ValueError(
             "`cache` needs `cache_update_index`, the position of the first "
@@ -32,8 +33,8 @@ def check(cache, index, batch_size, length, num_heads, key_dim, value_dim):
         )
     max_length = cache["key"].shape[1]
     expected = {
-        "key": (batch_size, max_length, num_heads, key_dim),
-        "value": (batch_size, max_length, num_heads, value_dim),
+        "key": (batch_size, max_length, layer.num_groups, layer.key_dim),
+        "value": (batch_size, max_length, layer.num_groups, layer.value_dim),
         "mask": (batch_size, max_length),
     }
     for name, shape in expected.items():

@@ -1,6 +1,52 @@
 """Checks of the shapes that `GatedAttention` is called with."""
 
 from keras_gating.functional.masks import check_attention_mask
+from keras_gating.layers.attention import cache as kv_cache
+
+
+def check_call(
+    layer,
+    query,
+    value,
+    key,
+    attention_mask,
+    use_causal_mask,
+    gate_input,
+    cache,
+    cache_update_index,
+):
+    """Raises unless the arguments of a call fit together and the weights.
+
+    Returns:
+        The shape of the scores; `None` for unknown sizes.
+    """
+    layout = layer.layout
+    inputs = {"query": query.shape, "value": value.shape, "key": key.shape}
+    if gate_input is not None:
+        inputs["gate_input"] = gate_input.shape
+        check_gate_input(layer, query.shape, gate_input.shape)
+    check_widths(layer.built_for, **inputs)
+    check_inputs(layer, query.shape, value.shape, key.shape)
+    source_shape = key.shape
+    if cache is not None:
+        check_cache(layout, query.shape, value.shape)
+        kv_cache.check(cache, cache_update_index, layer, query.shape)
+        source_shape = cache["key"].shape
+    elif cache_update_index is not None:
+        raise ValueError(
+            "`cache_update_index` has no effect without `cache`. Received: "
+            f"cache_update_index={cache_update_index}"
+        )
+    scores_shape = layout.scores_shape(
+        query.shape, source_shape, layer.num_heads
+    )
+    check_masks(
+        layout,
+        scores_shape,
+        None if attention_mask is None else attention_mask.shape,
+        use_causal_mask and cache is None,
+    )
+    return scores_shape
 
 
 def compatible(first, second):

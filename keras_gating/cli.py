@@ -1,0 +1,152 @@
+"""The command line: `keras-gating demo | xor | digits`."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+import keras
+import rich.console
+
+import keras_gating
+from keras_gating.experiments import console as terminal
+from keras_gating.experiments import digits
+from keras_gating.experiments import plots
+from keras_gating.experiments import xor
+from keras_gating.experiments.extras import MissingExtraError
+from keras_gating.experiments.extras import require
+from keras_gating.experiments.xor_arms import DEMO_ARMS
+
+BACKENDS = ("jax", "tensorflow", "torch")
+
+
+def main(argv=None):
+    """Runs the command line.
+
+    Args:
+        argv: the arguments after the program's name. Defaults to those of the
+            process.
+
+    Returns:
+        The exit code: 0, 1 when a package is missing, 2 for bad arguments.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        arguments = _parse(argv)
+    except SystemExit as stop:
+        return stop.code
+    console = rich.console.Console()
+    try:
+        for module in ("matplotlib", "sklearn"):
+            require(module)
+        _run(console, arguments, shlex.join(["keras-gating", *argv]))
+    except MissingExtraError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(console, arguments, command):
+    console.print(
+        f"keras-gating {keras_gating.__version__}, Keras {keras.__version__} "
+        f"on {keras.config.backend()}\n",
+        highlight=False,
+    )
+    written = []
+    for name, run in _RUNS[arguments.command].items():
+        options = {"quick": arguments.quick}
+        if arguments.seeds is not None:
+            options["seeds"] = arguments.seeds
+        with terminal.progress_bar(console, name) as on_progress:
+            results = run(on_progress=on_progress, **options)
+        results.command = command
+        terminal.print_results(console, results)
+        written.append(results.write(arguments.out))
+        written.extend(plots.write_plots(results, arguments.out))
+    console.print("Written:", *written, sep="\n  ", soft_wrap=True)
+
+
+def _demo_xor(**options):
+    return xor.run(arms=DEMO_ARMS, **options)
+
+
+# What each sub-command runs, by the name on its progress bar.
+_RUNS = {
+    "demo": {"xor": _demo_xor, "digits": digits.run},
+    "xor": {"xor": xor.run},
+    "digits": {"digits": digits.run},
+}
+
+_HELP = {
+    "demo": "XOR with three arms, then digits",
+    "xor": "XOR: an affine readout cannot, a gated one can",
+    "digits": "gated against ungated attention on handwritten digits",
+}
+
+
+def _parse(argv):
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--seeds",
+        type=_positive,
+        metavar="N",
+        help="number of seeds (default: 20 for xor, 5 for digits)",
+    )
+    common.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="backend of Keras (default: KERAS_BACKEND, or one installed)",
+    )
+    common.add_argument(
+        "--out",
+        type=_folder,
+        default=Path("results"),
+        metavar="DIR",
+        help="folder for pictures and JSON (default: ./results)",
+    )
+    common.add_argument(
+        "--quick",
+        action="store_true",
+        help="few steps and seeds, to see whether everything runs",
+    )
+    parser = argparse.ArgumentParser(
+        prog="keras-gating",
+        description="Experiments on attention, which adds, and gates, which "
+        "multiply.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=keras_gating.__version__
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in _HELP.items():
+        commands.add_parser(name, parents=[common], help=text, description=text)
+    arguments = parser.parse_args(argv)
+    running = keras.config.backend()
+    if arguments.backend not in (None, running):
+        parser.error(
+            f"--backend {arguments.backend} came too late: Keras runs on "
+            f"{running}. Set KERAS_BACKEND={arguments.backend} before Python "
+            "starts."
+        )
+    return arguments
+
+
+def _positive(text):
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number of at least 1, received {text!r}"
+        )
+    return number
+
+
+def _folder(text):
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"expected a folder, received the file {text!r}"
+        )
+    return path
