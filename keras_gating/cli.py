@@ -66,12 +66,12 @@ def _run(console, arguments, command):
     console.print("Written:", *written, sep="\n  ", soft_wrap=True)
 
 
-def _demo_xor(**options):
-    return xor.run(arms=DEMO_ARMS, **options)
+def _demo_xor(seeds=20, **options):
+    return xor.run(seeds=seeds, arms=DEMO_ARMS, **options)
 
 
 # What each sub-command runs, by the name on its progress bar.
-_RUNS = {
+_RUNS: dict[str, dict] = {
     "demo": {"xor": _demo_xor, "digits": digits.run},
     "xor": {"xor": xor.run},
     "digits": {"digits": digits.run},
@@ -90,7 +90,8 @@ def _parse(argv):
         "--seeds",
         type=_positive,
         metavar="N",
-        help="number of seeds (default: 20 for xor, 5 for digits)",
+        help="number of seeds (default: 200 for xor, 20 for xor in the demo, 5 "
+        "for digits)",
     )
     common.add_argument(
         "--backend",

@@ -2,8 +2,15 @@
 
 import os
 
-import keras
-import pytest
+# Compiling is what takes time on JAX, and the models here are tiny.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true",
+)
+
+import keras  # noqa: E402
+import pytest  # noqa: E402
 
 
 def pytest_report_header():

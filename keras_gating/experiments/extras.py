@@ -24,7 +24,7 @@ def require(module):
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != package:
+        if error.name != package:
             raise
         raise MissingExtraError(
             f"{package} is not installed. Install what the experiments need "

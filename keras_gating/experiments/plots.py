@@ -12,6 +12,7 @@ import numpy as np
 from keras_gating.experiments.extras import require
 from keras_gating.experiments.gate_values import BINS
 from keras_gating.experiments.xor import INPUTS
+from keras_gating.experiments.xor import SOLVED_BELOW
 from keras_gating.experiments.xor import SURFACE_RANGE
 from keras_gating.experiments.xor import TARGETS
 
@@ -33,8 +34,8 @@ def write_plots(results, folder):
 def xor_surfaces(results):
     """Outputs of single networks over the plane of the two bits."""
     surfaces = results.arrays["surfaces"]
-    columns = min(4, len(surfaces))
-    rows = -(-len(surfaces) // columns)
+    rows = -(-len(surfaces) // 5)
+    columns = -(-len(surfaces) // rows)
     figure = _figure(2.7 * columns + 0.9, 3.1 * rows + 0.5)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[len(surfaces) :]:
@@ -179,9 +180,13 @@ def _draw_surface(axis, surface):
         vmax=1.5,
         interpolation="bilinear",
     )
-    # The ½ line of a constant ½ would be rounding noise.
-    if np.ptp(values) > 0.01:
+    # The ½ line of what is nearly ½ everywhere would draw chance.
+    if np.ptp(values) > SOLVED_BELOW:
         axis.contour(points, points, values.T, levels=[0.5], colors="black")
+    else:
+        low, high = values.min(), values.max()
+        text = f"output\n{low:.2f} to {high:.2f}"
+        axis.text(0.5, 0.5, text, ha="center", va="center")
     for target, marker, face, edge in ((0, "o", "w", "k"), (1, "s", "k", "w")):
         chosen = INPUTS[TARGETS == target]
         axis.scatter(

@@ -31,7 +31,7 @@ SURFACE_POINTS = 61
 
 
 def run(
-    seeds=20,
+    seeds=200,
     quick=False,
     arms=None,
     steps=None,
@@ -44,7 +44,7 @@ def run(
         seeds: number of seeds; they are 0, 1, …
         quick: 5 seeds at most and fewer steps, to try the program out.
         arms: names of arms, all of `xor_arms.ARMS` by default.
-        steps: Adam steps on all four examples. Defaults to 1000, and to 200
+        steps: Adam steps on all four examples. Defaults to 1000, and to 100
             with `quick`.
         learning_rate: of Adam.
         on_progress: function `(description, share done)`, called often.
@@ -59,7 +59,7 @@ def run(
     arms = arms_by_name(arms)
     seeds = list(range(min(seeds, 5) if quick else seeds))
     if steps is None:
-        steps = 200 if quick else 1000
+        steps = 100 if quick else 1000
     progress = Progress(len(arms) * steps, on_progress)
     measured, surfaces = {}, []
     for arm in arms:

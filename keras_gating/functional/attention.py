@@ -95,7 +95,8 @@ def dot_product_attention(
         mask = layout.with_heads(mask)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
-    query = query * ops.cast(scale, query.dtype)
+    # A Python float that is cast passes through float32 on TensorFlow.
+    query = query * ops.convert_to_tensor(scale, dtype=query.dtype)
     if dropout is None and not return_scores and can_fuse(query, value, layout):
         return _fused(query, key, value, mask, is_causal, flash_attention), None
     if is_causal:
@@ -109,17 +110,17 @@ def dot_product_attention(
 
 def can_fuse(query, value, layout):
     """Whether the backend's kernel handles these tensors, and rightly."""
+    dtype = keras.backend.standardize_dtype(query.dtype)
     if getattr(_state, "explicit", False) or not layout.is_flat:
         return False
+    if dtype == "float64":
+        return False  # two of the kernels compute in float32 all the same
     if keras.backend.backend() != "jax":
         return True
-    # JAX: one size for query and value, a softmax in float32 whatever the
-    # dtype, and on CPUs no float16 product in compiled functions.
-    dtype = keras.backend.standardize_dtype(query.dtype)
-    return (
-        query.shape[-1] == value.shape[-1]
-        and dtype != "float64"
-        and not (dtype == "float16" and _backend.platform() == "cpu")
+    # JAX: one size for query and value, and on CPUs no float16 product in
+    # compiled functions.
+    return query.shape[-1] == value.shape[-1] and not (
+        dtype == "float16" and _backend.platform() == "cpu"
     )
 
 
@@ -153,10 +154,9 @@ def _explicit(query, key, value, mask, layout, dropout, return_scores):
 
 def _softmax(scores, num_axes):
     """Softmax over the last `num_axes` axes together."""
-    if num_axes == 1:
+    if num_axes == 1 and len(scores.shape) <= 5:
         return ops.softmax(scores, axis=-1)
+    # TensorFlow has no softmax beyond rank 5 on the CPU.
     shape = ops.shape(scores)
-    flat = ops.reshape(
-        scores, (*shape[:-num_axes], math.prod(shape[-num_axes:]))
-    )
-    return ops.reshape(ops.softmax(flat, axis=-1), shape)
+    rows = ops.reshape(scores, (-1, math.prod(shape[-num_axes:])))
+    return ops.reshape(ops.softmax(rows, axis=-1), shape)

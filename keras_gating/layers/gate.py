@@ -9,6 +9,7 @@ from keras_gating.functional import apply_gate
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.layers import checks
 from keras_gating.layers.projection import dense
+from keras_gating.layers.projection import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -136,6 +137,13 @@ class Gate(keras.layers.Layer):
             )
         if source == "constant":
             self._check_constant()
+        elif not use_bias and not isinstance(
+            self.bias_initializer, initializers.Zeros
+        ):
+            raise ValueError(
+                "`bias_initializer` has no effect without a bias. Received: "
+                f"use_bias=False, bias_initializer={bias_initializer!r}"
+            )
         self._check_start()
         self.reduction = None
         self.projection = None
@@ -182,6 +190,7 @@ class Gate(keras.layers.Layer):
             **common,
         )
         self.projection.build(source_shape)
+        inherit_trainable(self)
 
     def call(
         self, inputs, source=None, training=None, mask=None, inputs_mask=None

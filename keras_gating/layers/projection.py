@@ -3,6 +3,7 @@
 import string
 
 import keras
+from keras import ops
 
 
 def dense(free, bound, output_shape, use_bias, name, **kwargs):
@@ -26,9 +27,13 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
         initializer = kwargs.get(argument)
         if isinstance(initializer, keras.initializers.Initializer):
             kwargs[argument] = initializer.clone()
-    layer = keras.layers.EinsumDense(
+    kind = keras.layers.EinsumDense
+    if free > 1 and use_bias and _is_mistaken_for_channels(output_shape):
+        kind = _FlatEinsumDense
+        leading = leading[:1]
+    layer = kind(
         f"{leading}{contracted},{contracted}{created}->{leading}{created}",
-        output_shape=(*[None] * (free - 1), *output_shape),
+        output_shape=(*[None] * (len(leading) - 1), *output_shape),
         bias_axes=created if use_bias else None,
         name=name,
         **kwargs,
@@ -36,3 +41,47 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
     # Otherwise Keras warns that the layer destroys the mask of its input.
     layer.supports_masking = True
     return layer
+
+
+def inherit_trainable(layer):
+    """Passes a layer's `trainable=False` on to what `build` has created.
+
+    Keras does that when the attribute is set, which the constructor does
+    before there are any sub-layers.
+    """
+    if not layer.trainable:
+        # TensorFlow skips an assignment that does not change the attribute.
+        layer.trainable = True
+        layer.trainable = False
+
+
+def _is_mistaken_for_channels(bias_shape):
+    """Whether Keras may add a bias of this shape along another axis.
+
+    On TensorFlow `keras.ops.add` takes an operand with a single axis longer
+    than 1 for a bias of channels, and adds it along axis 1 if the sizes agree
+    there: heads `(N, 1)` along the positions of `(B, N, N, 1)`.
+    """
+    longer = [axis for axis, size in enumerate(bias_shape) if size > 1]
+    return len(longer) == 1 and longer[0] != len(bias_shape) - 1
+
+
+class _FlatEinsumDense(keras.layers.EinsumDense):
+    """An `EinsumDense` that merges the leading axes of its input into one.
+
+    The bias then stands where its axes are the first after the batch.
+    """
+
+    def build(self, input_shape):
+        super().build((None, input_shape[-1]))
+
+    def __call__(self, inputs, *args, **kwargs):
+        # Not in `call`: quantized layers replace that by a method of theirs.
+        leading = ops.shape(inputs)[:-1]
+        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        outputs = super().__call__(flat, *args, **kwargs)
+        return ops.reshape(outputs, (*leading, *outputs.shape[1:]))
+
+    def quantize(self, mode, **kwargs):
+        # Keras refuses subclasses here unless told that they are alike.
+        super().quantize(mode, **{**kwargs, "type_check": False})

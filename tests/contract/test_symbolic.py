@@ -78,11 +78,13 @@ def test_all_sizes_are_distinct(case):
     """Otherwise an exchange of axes could go unseen."""
     specifications = case.inputs.values()
     shapes = [s.shape for s in specifications if not isinstance(s, Same)]
-    sizes = [*case.lengths, 2]
+    shared = {size for shape in shapes for size in shape[:-1]}
+    widths = [shape[-1] for shape in shapes]
+    assert {2, *case.lengths} <= shared
+    assert not shared.intersection(widths)
+    assert len(set(widths)) == len(widths)
     for shape in shapes:
         assert shape[0] == 2 and len(set(shape)) == len(shape)
-        sizes += [size for size in shape[1:] if size not in case.lengths]
-    assert len(set(sizes)) == len(sizes)
 
 
 @pytest.mark.parametrize(**by_option(CASES))

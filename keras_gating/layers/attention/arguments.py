@@ -134,6 +134,11 @@ def check_gate(layer):
         )
     if not layer.use_gate:
         return
+    has_bias = layer.gate_use_bias
+    if has_bias is None:
+        has_bias = layer.use_bias or layer.gate_source == "constant"
+    if not has_bias:
+        _refuse_bias_initializer(layer)
     if "projection" in sites and layer.gate_granularity != "elementwise":
         raise ValueError(
             "The projection gate acts on the output, which has no heads: "
@@ -184,6 +189,16 @@ def _check_split(layer, sites):
         gate_use_bias=layer.gate_use_bias is not None,
         gate_dropout=layer.gate_dropout != 0.0,
     )
+
+
+def _refuse_bias_initializer(layer):
+    initializer = layer.gate_bias_initializer
+    if not isinstance(initializer, keras.initializers.Zeros):
+        raise ValueError(
+            "`gate_bias_initializer` has no effect on gates without a bias. "
+            f"Received: gate_bias_initializer={initializer!r}, "
+            f"use_bias={layer.use_bias}, gate_use_bias={layer.gate_use_bias}"
+        )
 
 
 def _refuse(layer, **given):

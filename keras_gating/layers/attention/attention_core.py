@@ -36,6 +36,7 @@ class AttentionCore(AttentionWeights):
             query,
             value,
             key,
+            {"query": query_mask, "value": value_mask, "key": key_mask},
             attention_mask,
             use_causal_mask,
             gate_input,
@@ -215,6 +216,7 @@ class AttentionCore(AttentionWeights):
             query,
             value,
             key,
+            {"query": query_mask, "value": value_mask, "key": key_mask},
             attention_mask,
             use_causal_mask,
             gate_input,
@@ -333,7 +335,8 @@ class AttentionCore(AttentionWeights):
             output = self.projection_gate(
                 output, source=source, inputs_mask=query_mask
             )
-        return output
+        # A policy map may give the last child another dtype than the layer.
+        return self._cast(output)
 
     def _gate_source(self, gate_query, context):
         if self.gate_source in ("query", "constant"):

@@ -1,3 +1,5 @@
+import functools
+
 import keras
 
 from keras_gating.functional.layout import AttentionLayout
@@ -6,10 +8,11 @@ from keras_gating.layers.attention import arguments
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
+from keras_gating.layers.projection import inherit_trainable
 
 _NORMALIZATIONS = {
     "rms": keras.layers.RMSNormalization,
-    "layer": keras.layers.LayerNormalization,
+    "layer": functools.partial(keras.layers.LayerNormalization, center=False),
 }
 
 
@@ -25,6 +28,8 @@ class AttentionWeights(keras.layers.Layer):
         shapes.check_one_axis(self, self.layout)
         if gate_input_shape is None:
             gate_input_shape = query_shape
+        else:
+            shapes.check_gate_input(self, query_shape, gate_input_shape)
         self.built_for = {
             name: (len(shape), shape[-1])
             for name, shape in (
@@ -72,6 +77,7 @@ class AttentionWeights(keras.layers.Layer):
         ):
             if kind is not None:
                 setattr(self, name, self._normalization(name, kind, size))
+        inherit_trainable(self)
 
     def enable_lora(self, rank, include_gates=True):
         """Trains low-rank updates of the projections in place of kernels.

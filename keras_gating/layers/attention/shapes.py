@@ -9,6 +9,7 @@ def check_call(
     query,
     value,
     key,
+    padding_masks,
     attention_mask,
     use_causal_mask,
     gate_input,
@@ -27,6 +28,9 @@ def check_call(
         check_gate_input(layer, query.shape, gate_input.shape)
     check_widths(layer.built_for, **inputs)
     check_inputs(layer, query.shape, value.shape, key.shape)
+    for name, mask in padding_masks.items():
+        if mask is not None:
+            check_padding_mask(name, mask.shape, inputs[name])
     source_shape = key.shape
     if cache is not None:
         check_cache(layout, query.shape, value.shape)
@@ -133,6 +137,19 @@ def check_gate_input(layer, query_shape, gate_input_shape):
             "`gate_input` must have the shape of `query` except for the last "
             f"axis. Received: gate_input.shape={tuple(gate_input_shape)}, "
             f"query.shape={tuple(query_shape)}"
+        )
+
+
+def check_padding_mask(name, mask_shape, input_shape):
+    """A padding mask has the leading axes of its input, the batch at least."""
+    expected = tuple(input_shape[: len(mask_shape)])
+    if not 0 < len(mask_shape) < len(input_shape) or not compatible(
+        mask_shape, expected
+    ):
+        raise ValueError(
+            f"`{name}_mask` must have the shape of `{name}` without its "
+            f"features, {tuple(input_shape[:-1])}. Received: "
+            f"{name}_mask.shape={tuple(mask_shape)}"
         )
 
 

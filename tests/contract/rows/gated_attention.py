@@ -150,7 +150,6 @@ def gated_attention_cases():
             "gate/bias",
             *dense("value", "attention_output"),
             "context_norm/gamma",
-            "context_norm/beta",
         ),
         options=few[:1],
         idle_weights=KEY_BIAS,
