@@ -1,5 +1,7 @@
 """Layers and tensors made from a case."""
 
+import warnings
+
 import keras
 import numpy as np
 
@@ -211,4 +213,7 @@ def train_on(case, layer, model, values):
     """One step on one batch with a target of random numbers; the loss."""
     shape = outputs(case, layer, values)[0].shape
     target = np.random.default_rng(1).normal(size=shape).astype("float32")
-    return float(model.train_on_batch(model_inputs(values), target))
+    with warnings.catch_warnings():
+        # Which is what a frozen layer is to show.
+        warnings.filterwarnings("ignore", ".*not have any trainable weights")
+        return float(model.train_on_batch(model_inputs(values), target))

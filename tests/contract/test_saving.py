@@ -71,7 +71,10 @@ def random_model(case, layer=None):
 
 
 def run(model, case):
-    result = model(model_inputs(draw(case)))
+    inputs = model_inputs(draw(case))
+    if isinstance(model, keras.Sequential):
+        (inputs,) = inputs
+    result = model(inputs)
     return [keras.ops.convert_to_numpy(x) for x in keras.tree.flatten(result)]
 
 

@@ -1,13 +1,17 @@
+import io
 import json
 import sys
 
 import keras
 import numpy as np
 import pytest
+import rich.console
 from matplotlib import image as png
 
 import keras_gating
 from keras_gating import cli
+from keras_gating.experiments import console
+from keras_gating.experiments import digits
 from keras_gating.experiments import digits_model
 from keras_gating.experiments import plots
 from keras_gating.experiments.results import Results
@@ -112,6 +116,22 @@ def test_drawing_sets_nothing_global(demo):
     labels = [t.get_text() for t in figure.axes[0].get_xticklabels()]
     assert any(label.startswith("gated") for label in labels)
     assert figure.axes[0].get_ylabel() == "test accuracy, %"
+
+
+def test_one_seed_gets_no_interval_in_table_or_picture(demo):
+    results = Results.read(demo.folder / "digits.json")
+    arms = digits_model.matched_arms()
+    accuracies = {
+        arm.name: results.measurements["arms"][arm.name]["accuracies"][:1]
+        for arm in arms
+    }
+    results.measurements.update(digits.compare(arms, accuracies))
+    printed = io.StringIO()
+    console.print_results(rich.console.Console(file=printed), results)
+    assert "nothing shown" in " ".join(printed.getvalue().split())
+    axis = plots.digits_accuracy(results).axes[0]
+    values = [100 * value for (value,) in accuracies.values()]
+    assert axis.lines[0].get_ydata().tolist() == pytest.approx(values)
 
 
 @pytest.mark.parametrize(

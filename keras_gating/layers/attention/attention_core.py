@@ -5,7 +5,6 @@ from keras import ops
 
 from keras_gating import functional
 from keras_gating.functional import masks
-from keras_gating.layers import checks
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.attention.attention_weights import AttentionWeights
@@ -166,34 +165,6 @@ class AttentionCore(AttentionWeights):
             flash_attention=flash,
         )
 
-    def init_cache(self, batch_size, max_length):
-        """An empty cache for decoding up to `max_length` positions.
-
-        Args:
-            batch_size: number of sequences.
-            max_length: number of positions the cache can hold.
-
-        Returns:
-            A nest of tensors to pass as `cache`; calls return the next one
-            and leave the one they got as it was.
-        """
-        return kv_cache.empty(
-            checks.positive_integer("batch_size", batch_size),
-            checks.positive_integer("max_length", max_length),
-            self.num_groups,
-            self.key_dim,
-            self.value_dim,
-            self.compute_dtype,
-        )
-
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
-        key_shape = value_shape if key_shape is None else key_shape
-        shapes.check_inputs(self, query_shape, value_shape, key_shape)
-        return (
-            *query_shape[:-1],
-            *(self._output_sizes or (query_shape[-1],)),
-        )
-
     def compute_output_spec(
         self,
         query,
@@ -273,9 +244,9 @@ class AttentionCore(AttentionWeights):
     ):
         """Projections, normalization, gates and rotary embedding."""
         inputs = query, key, value
-        query = self.query_dense(query)
-        key = self.key_dense(key)
-        value = self.value_dense(value)
+        query = self._cast(self.query_dense(query))
+        key = self._cast(self.key_dense(key))
+        value = self._cast(self.value_dense(value))
         if self.query_key_normalization is not None:
             query = self.query_norm(query)
             key = self.key_norm(key)

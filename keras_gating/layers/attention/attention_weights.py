@@ -5,6 +5,7 @@ import keras
 from keras_gating.functional.layout import AttentionLayout
 from keras_gating.layers import checks
 from keras_gating.layers.attention import arguments
+from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
@@ -78,6 +79,34 @@ class AttentionWeights(keras.layers.Layer):
             if kind is not None:
                 setattr(self, name, self._normalization(name, kind, size))
         inherit_trainable(self)
+
+    def init_cache(self, batch_size, max_length):
+        """An empty cache for decoding up to `max_length` positions.
+
+        Args:
+            batch_size: number of sequences.
+            max_length: number of positions the cache can hold.
+
+        Returns:
+            A nest of tensors to pass as `cache`; calls return the next one
+            and leave the one they got as it was.
+        """
+        return kv_cache.empty(
+            checks.positive_integer("batch_size", batch_size),
+            checks.positive_integer("max_length", max_length),
+            self.num_groups,
+            self.key_dim,
+            self.value_dim,
+            self.compute_dtype,
+        )
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        key_shape = value_shape if key_shape is None else key_shape
+        shapes.check_inputs(self, query_shape, value_shape, key_shape)
+        return (
+            *query_shape[:-1],
+            *(self._output_sizes or (query_shape[-1],)),
+        )
 
     def enable_lora(self, rank, include_gates=True):
         """Trains low-rank updates of the projections in place of kernels.
