@@ -30,25 +30,23 @@ demo: $(VENV)/installed-demo
 	KERAS_BACKEND=jax $(BIN)/keras-gating demo
 
 # Each backend needs a process of its own, and 64-bit floats on JAX another.
-# All of them run, whichever fails, and the failures are named at the end.
+# Two run at a time; what one prints appears when it is done. All of them run,
+# whichever fails.
+RUNS := $(addprefix test-,$(BACKENDS))
+RUNS += $(if $(filter jax,$(BACKENDS)),test-jax-float64)
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 test: $(VENV)/installed-test
-	@failed=""; \
-	for backend in $(BACKENDS); do \
-		echo "==== Tests on $$backend ===="; \
-		KERAS_BACKEND=$$backend $(PYTEST) $(PYTEST_ARGS) \
-			|| failed="$$failed $$backend"; \
-	done; \
-	case " $(BACKENDS) " in *" jax "*) \
-		echo "==== Tests on jax, 64-bit floats ===="; \
-		KERAS_BACKEND=jax JAX_ENABLE_X64=1 \
-			$(PYTEST) -m float64 $(PYTEST_ARGS) \
-			|| [ $$? = $(NONE_SELECTED) ] \
-			|| failed="$$failed jax-float64";; \
-	esac; \
-	if [ -n "$$failed" ]; then \
-		echo "Tests failed on:$$failed"; exit 1; \
-	fi; \
-	echo "Tests passed on: $(BACKENDS)"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(SYNC) $(RUNS)
+	@echo "Tests passed on: $(BACKENDS)"
+
+test-jax-float64: export JAX_ENABLE_X64 = 1
+test-jax-float64: PYTEST_ARGS += -m float64
+
+test-%: $(VENV)/installed-test
+	@echo "==== Tests on $* ===="
+	@KERAS_BACKEND=$(firstword $(subst -, ,$*)) $(PYTEST) $(PYTEST_ARGS) \
+		|| [ $$? = $(NONE_SELECTED) ]
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

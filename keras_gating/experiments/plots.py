@@ -120,7 +120,7 @@ def digits_gates(results):
         left.set_xlim(0.0, 1.0)
         left.set_xlabel("gate value")
         left.set_ylabel(f"share of values, %\n({BINS} bins)")
-        left.set_title(f"{path}: values on the test images, all seeds")
+        left.set_title(f"{path} on the test images, all seeds", fontsize=11)
         left.legend()
         means = np.array([seed[path]["mean"] for seed in gates["seeds"]])
         for seed, row in zip(results.seeds, means):
@@ -131,7 +131,7 @@ def digits_gates(results):
         right.yaxis.get_major_locator().set_params(integer=True)
         right.set_xlabel("mean gate of a head")
         right.set_ylabel("seed")
-        right.set_title("one dot for each head")
+        right.set_title("one dot for each head", fontsize=11)
     return figure
 
 
