@@ -81,7 +81,7 @@ def environment():
         "backend_version": _backend_version(backend),
         "numpy": importlib.metadata.version("numpy"),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "processors": os.cpu_count(),
     }
 
