@@ -27,7 +27,7 @@ help:
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed-demo
-	KERAS_BACKEND=jax $(BIN)/keras-gating demo
+	KERAS_BACKEND=jax KERAS_HOME="$(KERAS_HOME)" $(BIN)/keras-gating demo
 
 # Each backend needs a process of its own, and 64-bit floats on JAX another.
 # Two run at a time; what one prints appears when it is done. All of them run,

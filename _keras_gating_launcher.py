@@ -31,6 +31,8 @@ def _configured():
         configuration = json.loads((home / "keras.json").read_text())
     except (OSError, ValueError):
         return None
+    if not isinstance(configuration, dict):
+        return None
     return configuration.get("backend")
 
 

@@ -85,7 +85,7 @@ _HELP = {
 
 
 def _parse(argv):
-    common = argparse.ArgumentParser(add_help=False)
+    common = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     common.add_argument(
         "--seeds",
         type=_positive,
@@ -108,10 +108,12 @@ def _parse(argv):
     common.add_argument(
         "--quick",
         action="store_true",
-        help="few steps and seeds, to see whether everything runs",
+        help="few steps and at most 5 seeds for xor, 2 for digits: to see "
+        "whether everything runs",
     )
     parser = argparse.ArgumentParser(
         prog="keras-gating",
+        allow_abbrev=False,  # the launcher reads `--backend` spelt out
         description="Experiments on attention, which adds, and gates, which "
         "multiply.",
     )
@@ -120,7 +122,13 @@ def _parse(argv):
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in _HELP.items():
-        commands.add_parser(name, parents=[common], help=text, description=text)
+        commands.add_parser(
+            name,
+            parents=[common],
+            help=text,
+            description=text,
+            allow_abbrev=False,
+        )
     arguments = parser.parse_args(argv)
     running = keras.config.backend()
     if arguments.backend not in (None, running):

@@ -10,6 +10,7 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.layout import AttentionLayout
+from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
 from keras_gating.functional.masks import intersection
 
@@ -66,8 +67,8 @@ def dot_product_attention(
         query: `(B, T, heads, D)`, or of higher rank as `layout` says.
         key: `(B, S, heads, D)`.
         value: `(B, S, heads, Dv)`.
-        mask: boolean, of the scores' shape `(B, heads, T, S)` or of any shape
-            that `AttentionLayout.with_heads` broadcasts to it.
+        mask: boolean or 0 and 1, `(B, heads, T, S)` or of any shape
+            that `AttentionLayout.with_heads` broadcasts to that.
         is_causal: hide later keys from every query, in addition to `mask`.
         layout: an `AttentionLayout`. Default: that of plain sequences.
         scale: factor on the scores. Default: `1/√D`.
@@ -92,13 +93,21 @@ def dot_product_attention(
     if layout is None:
         layout = AttentionLayout.resolve(len(query.shape) - 1, None)
     if mask is not None:
-        mask = layout.with_heads(mask)
+        mask = layout.with_heads(as_boolean_mask(mask, "mask"))
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     # A Python float that is cast passes through float32 on TensorFlow.
     query = query * ops.convert_to_tensor(scale, dtype=query.dtype)
     if dropout is None and not return_scores and can_fuse(query, value, layout):
         return _fused(query, key, value, mask, is_causal, flash_attention), None
+    if flash_attention and not getattr(_state, "explicit", False):
+        raise ValueError(
+            "Flash attention is not to be had for this call: it needs inputs "
+            "of rank 3, no dropout and no scores, a dtype other than float64, "
+            "and on JAX equal sizes of key and value heads. Received: "
+            f"flash_attention=True, query.shape={tuple(query.shape)}, "
+            f"value.shape={tuple(value.shape)}, dtype={query.dtype}"
+        )
     if is_causal:
         shapes = [
             tuple(ops.shape(x)[axis] for axis in layout.axes)

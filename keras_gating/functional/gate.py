@@ -101,7 +101,7 @@ def vanishes_at_zero(activation):
     activation = keras.activations.get(activation)
     if getattr(activation, "__name__", None) in _VANISHING:
         return True
-    step = 1e-3
+    step = 1e-5
     points = ops.convert_to_tensor([0.0, step, -step], dtype="float32")
     values = _backend.concrete(activation(points))
     if values is None or values[0] != 0.0:

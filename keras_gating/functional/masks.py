@@ -57,10 +57,10 @@ def check_attention_mask(mask_shape, scores_shape, num_axes=1):
     """
     mask_shape, scores_shape = tuple(mask_shape), tuple(scores_shape)
     pair = 2 * num_axes
-    heads = len(scores_shape) - pair - 1
-    leading = scores_shape[: len(mask_shape) - pair]
+    # Without heads unless all axes are there.
+    leading = scores_shape[:-pair]
     if len(mask_shape) < len(scores_shape):
-        leading = scores_shape[:heads][: max(len(mask_shape) - pair, 0)]
+        leading = leading[:-1][: max(len(mask_shape) - pair, 0)]
     expected = (*leading, *scores_shape[-pair:])
     broadcast = len(mask_shape) > pair
     if len(mask_shape) == len(expected) and all(

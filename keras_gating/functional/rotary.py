@@ -48,6 +48,11 @@ def apply_rotary(x, positions, max_wavelength=10_000.0, width=None, axis=1):
             f"most the size of the last axis, {x.shape[-1]}. Received: "
             f"width={width}"
         )
+    if not max_wavelength > 0:
+        raise ValueError(
+            "`max_wavelength` must be positive. Received: "
+            f"max_wavelength={max_wavelength!r}"
+        )
     half = width // 2
     first, second, rest = x[..., :half], x[..., half:width], x[..., width:]
     # Angles need float32 at least: bfloat16 cannot tell position 256 from 257.

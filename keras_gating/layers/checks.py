@@ -18,8 +18,7 @@ def positive_integer(name, value, optional=False):
     """Returns `value` if it is an integer of 1 or more, else raises."""
     if optional and value is None:
         return value
-    is_integer = isinstance(value, numbers.Integral)
-    if not is_integer or isinstance(value, bool) or value <= 0:
+    if not is_integer(value) or value <= 0:
         raise ValueError(
             f"Received an invalid value for argument `{name}`, expected a "
             f"positive integer{' or `None`' if optional else ''}. Received: "
@@ -46,6 +45,11 @@ def positive_number(name, value):
             f"{name}={value!r}"
         )
     return value
+
+
+def is_integer(value):
+    """Whether `value` is an integer (booleans are not)."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_number(value):

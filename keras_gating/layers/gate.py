@@ -10,10 +10,11 @@ from keras_gating.functional import vanishes_at_zero
 from keras_gating.layers import checks
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.quantization import QuantizedChildren
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class Gate(keras.layers.Layer):
+class Gate(QuantizedChildren, keras.layers.Layer):
     """Multiplies its input by a learned gate.
 
     `outputs = inputs ⊙ scale · activation(source · W + b)`
@@ -94,6 +95,8 @@ class Gate(keras.layers.Layer):
         (Flamingo).
     """
 
+    _quantized_children = ("reduction", "projection")
+
     def __init__(
         self,
         activation="sigmoid",
@@ -137,17 +140,13 @@ class Gate(keras.layers.Layer):
             )
         if source == "constant":
             self._check_constant()
-        elif not use_bias and not isinstance(
-            self.bias_initializer, initializers.Zeros
-        ):
-            raise ValueError(
-                "`bias_initializer` has no effect without a bias. Received: "
-                f"use_bias=False, bias_initializer={bias_initializer!r}"
-            )
+        elif not use_bias:
+            self._check_no_bias()
         self._check_start()
         self.reduction = None
         self.projection = None
         self.bias = None
+        self._gated_sizes = None
         self.seed_generator = (
             keras.random.SeedGenerator(seed) if dropout > 0.0 else None
         )
@@ -156,7 +155,8 @@ class Gate(keras.layers.Layer):
         inputs_shape = tuple(inputs_shape)
         source_shape = tuple(source_shape or inputs_shape)
         leading = self._check_shapes(inputs_shape, source_shape)
-        gated = self._gate_shape(inputs_shape[leading:])
+        self._gated_sizes = inputs_shape[leading:]
+        gated = self._gate_shape(self._gated_sizes)
         if self.source == "constant":
             self.bias = self.add_weight(
                 name="bias",
@@ -223,6 +223,12 @@ class Gate(keras.layers.Layer):
             rank: rank of the update. A constant gate has no kernel and keeps
                 training its bias.
         """
+        checks.positive_integer("rank", rank)
+        if not self.built:
+            raise ValueError(
+                "`enable_lora` needs weights: build or call the gate first. "
+                f"Received: {self.name}.built=False"
+            )
         for layer in (self.reduction, self.projection):
             if layer is not None:
                 layer.enable_lora(rank)
@@ -293,6 +299,21 @@ class Gate(keras.layers.Layer):
                     f"{name}={getattr(self, name)!r}"
                 )
 
+    def _check_no_bias(self):
+        has_initializer = not isinstance(
+            self.bias_initializer, initializers.Zeros
+        )
+        for name, given in (
+            ("bias_initializer", has_initializer),
+            ("bias_regularizer", self.bias_regularizer is not None),
+            ("bias_constraint", self.bias_constraint is not None),
+        ):
+            if given:
+                raise ValueError(
+                    f"`{name}` has no effect without a bias. Received: "
+                    f"use_bias=False, {name}={getattr(self, name)!r}"
+                )
+
     def _check_shapes(self, inputs_shape, source_shape):
         """Returns the number of leading axes."""
         inputs_shape, source_shape = tuple(inputs_shape), tuple(source_shape)
@@ -310,6 +331,13 @@ class Gate(keras.layers.Layer):
             raise ValueError(
                 'granularity="shared" needs two gated axes or more, heads and '
                 f"features. Received: inputs.shape={inputs_shape}, "
+                f"source.shape={source_shape}"
+            )
+        built = self._gated_sizes
+        if built is not None and inputs_shape[leading:] != built:
+            raise ValueError(
+                f"The gate was built for gated axes of the sizes {built}. "
+                f"Received: inputs.shape={inputs_shape}, "
                 f"source.shape={source_shape}"
             )
         return leading

@@ -7,6 +7,8 @@ from keras_gating.layers.gate import Gate
 
 SITES = ("output", "value", "key", "query", "projection")
 GRANULARITIES = ("elementwise", "headwise", "shared")
+# The gates that `gate_source` is about.
+_READING_SITES = {"output", "projection"}
 SOURCES = ("query", "context", "query_context", "constant", "split")
 
 
@@ -14,17 +16,18 @@ def as_sizes(output_shape):
     """`output_shape` as a tuple of sizes; `None` stays `None`."""
     if output_shape is None:
         return None
-    sizes = (output_shape,) if isinstance(output_shape, int) else output_shape
-    is_sequence = isinstance(sizes, (list, tuple)) and len(sizes) > 0
-    if not is_sequence or not all(
-        isinstance(size, int) and size > 0 for size in sizes
+    sizes = output_shape
+    if not isinstance(sizes, (list, tuple)):
+        sizes = (sizes,)
+    if not sizes or not all(
+        checks.is_integer(size) and size > 0 for size in sizes
     ):
         raise ValueError(
             "Invalid `output_shape`: it must be a positive integer or a list "
             "or tuple of positive integers. Received: "
             f"output_shape={output_shape!r}"
         )
-    return tuple(sizes)
+    return tuple(map(int, sizes))
 
 
 def as_axes(attention_axes):
@@ -32,15 +35,14 @@ def as_axes(attention_axes):
     axes = attention_axes
     if axes is None:
         return None
-    if isinstance(axes, int) and not isinstance(axes, bool):
+    if not isinstance(axes, (list, tuple)):
         axes = (axes,)
-    is_sequence = isinstance(axes, (list, tuple)) and len(axes) > 0
-    if not is_sequence or not all(isinstance(axis, int) for axis in axes):
+    if not axes or not all(map(checks.is_integer, axes)):
         raise ValueError(
             "`attention_axes` must be an int, list, or tuple of ints. "
             f"Received: attention_axes={attention_axes!r}"
         )
-    return tuple(axes)
+    return tuple(map(int, axes))
 
 
 def as_sites(gate_site):
@@ -134,18 +136,13 @@ def check_gate(layer):
         )
     if not layer.use_gate:
         return
-    has_bias = layer.gate_use_bias
-    if has_bias is None:
-        has_bias = layer.use_bias or layer.gate_source == "constant"
-    if not has_bias:
-        _refuse_bias_initializer(layer)
     if "projection" in sites and layer.gate_granularity != "elementwise":
         raise ValueError(
             "The projection gate acts on the output, which has no heads: "
             'gate_site="projection" needs gate_granularity="elementwise". '
             f"Received: gate_granularity={layer.gate_granularity!r}"
         )
-    has_source = "output" in sites or "projection" in sites
+    has_source = bool(_READING_SITES & set(sites))
     if layer.gate_source != "query" and not has_source:
         raise ValueError(
             "`gate_source` says what the output and the projection gates "
@@ -155,7 +152,7 @@ def check_gate(layer):
         )
     if layer.gate_source == "split":
         _check_split(layer, sites)
-    elif layer.gate_source == "constant" and len(sites) == 1:
+    elif layer.gate_source == "constant" and set(sites) <= _READING_SITES:
         _refuse(
             layer,
             gate_rank=layer.gate_rank is not None,
@@ -163,8 +160,17 @@ def check_gate(layer):
             gate_use_bias=layer.gate_use_bias is False,
         )
     if layer.gate_source != "split":
-        # Activation and initial values are judged together by the gate.
-        Gate(**layer.gate_arguments(sites[0]))
+        configs = [layer.gate_arguments(site) for site in sites]
+        if not any("bias_initializer" in config for config in configs):
+            _refuse(
+                layer,
+                gate_bias_initializer=not isinstance(
+                    layer.gate_bias_initializer, keras.initializers.Zeros
+                ),
+            )
+        for config in configs:
+            # Activation and initial values are judged together by the gate.
+            Gate(**config)
 
 
 def _check_split(layer, sites):
@@ -191,21 +197,13 @@ def _check_split(layer, sites):
     )
 
 
-def _refuse_bias_initializer(layer):
-    initializer = layer.gate_bias_initializer
-    if not isinstance(initializer, keras.initializers.Zeros):
-        raise ValueError(
-            "`gate_bias_initializer` has no effect on gates without a bias. "
-            f"Received: gate_bias_initializer={initializer!r}, "
-            f"use_bias={layer.use_bias}, gate_use_bias={layer.gate_use_bias}"
-        )
-
-
 def _refuse(layer, **given):
     for name, is_given in given.items():
         if is_given:
             raise ValueError(
-                f"With gate_source={layer.gate_source!r} there is nothing "
-                f"that `{name}` could act on. Received: "
+                f"With gate_source={layer.gate_source!r}, "
+                f"use_bias={layer.use_bias} and "
+                f"gate_use_bias={layer.gate_use_bias} there is nothing that "
+                f"`{name}` could act on. Received: "
                 f"{name}={getattr(layer, name)!r}"
             )

@@ -10,6 +10,7 @@ from keras_gating.layers.attention import shapes
 from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.quantization import QuantizedChildren
 
 _NORMALIZATIONS = {
     "rms": keras.layers.RMSNormalization,
@@ -17,8 +18,15 @@ _NORMALIZATIONS = {
 }
 
 
-class AttentionWeights(keras.layers.Layer):
+class AttentionWeights(QuantizedChildren, keras.layers.Layer):
     """The sub-layers of `GatedAttention` and how they are built."""
+
+    _quantized_children = (
+        "query_dense",
+        "key_dense",
+        "value_dense",
+        "output_dense",
+    )
 
     def build(
         self, query_shape, value_shape, key_shape=None, gate_input_shape=None
@@ -129,13 +137,13 @@ class AttentionWeights(keras.layers.Layer):
                 f"Received: {self.name}.built={self.built}"
             )
         if include_gates:
-            projections += self.gates.values()
+            projections += self.gates().values()
         for layer in projections:
             layer.enable_lora(rank)
 
-    @property
     def gates(self):
         """The gate layers there are, by site."""
+        # No property: Keras would save the layers under its name as well.
         found = {
             site: getattr(self, f"{site}_gate") for site in arguments.SITES
         }
@@ -151,23 +159,28 @@ class AttentionWeights(keras.layers.Layer):
             "output",
             "projection",
         )
+        use_bias = self.gate_use_bias
+        if use_bias is None:
+            use_bias = self.use_bias
         config = {
             "activation": self.gate_activation,
             "granularity": self.gate_granularity,
-            "use_bias": self.use_bias,
             "scale": self.gate_scale,
-            "bias_initializer": _clone(self.gate_bias_initializer),
             "dropout": self.gate_dropout,
-            "bias_regularizer": self.bias_regularizer,
-            "bias_constraint": self.bias_constraint,
-            "seed": self.seed,
+            # With one seed for all, gates of one shape would drop alike.
+            "seed": self._seed_of(site),
         }
-        if self.gate_use_bias is not None:
-            config["use_bias"] = self.gate_use_bias
+        if constant or use_bias:
+            config |= {
+                "bias_initializer": _clone(self.gate_bias_initializer),
+                "bias_regularizer": self.bias_regularizer,
+                "bias_constraint": self.bias_constraint,
+            }
         if constant:
-            return {**config, "source": "constant", "use_bias": True}
+            return {**config, "source": "constant"}
         return {
             **config,
+            "use_bias": use_bias,
             "rank": self.gate_rank,
             "kernel_initializer": _clone(self.gate_initializer),
             "kernel_regularizer": self.kernel_regularizer,
@@ -177,6 +190,11 @@ class AttentionWeights(keras.layers.Layer):
     @property
     def num_groups(self):
         return self.num_key_value_heads or self.num_heads
+
+    def _seed_of(self, site):
+        if self.seed is None:
+            return None
+        return self.seed + 1 + arguments.SITES.index(site)
 
     def _has_gate(self, site):
         return self.use_gate and site in arguments.as_sites(self.gate_site)

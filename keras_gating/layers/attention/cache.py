@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.layers import checks
 
 
 def empty(batch_size, max_length, num_heads, key_dim, value_dim, dtype):
@@ -46,15 +47,30 @@ def check(cache, index, layer, query_shape):
                 f"`cache` does not fit this call: its {name} must have the "
                 f"shape {shape}. Received: {received}"
             )
-    position = index if isinstance(index, int) else _backend.concrete(index)
+    position = _position(index)
     if position is None or length is None or max_length is None:
         return
-    if not 0 <= int(position) <= max_length - length:
+    if not 0 <= position <= max_length - length:
         raise ValueError(
             "`cache_update_index` must be at least 0 and leave room for the "
             f"{length} positions of this call in a cache of {max_length}. "
-            f"Received: cache_update_index={int(position)}"
+            f"Received: cache_update_index={position}"
         )
+
+
+def _position(index):
+    """The index as an integer, `None` while its value is unknown."""
+    if checks.is_integer(index):
+        return int(index)
+    if hasattr(index, "dtype"):
+        dtype = keras.backend.standardize_dtype(index.dtype)
+        if "int" in dtype and len(index.shape) == 0:
+            value = _backend.concrete(index)
+            return None if value is None else int(value)
+    raise ValueError(
+        "`cache_update_index` must be an integer or a scalar tensor of "
+        f"integers. Received: cache_update_index={index!r}"
+    )
 
 
 def write_mask(cache, index, mask, query):

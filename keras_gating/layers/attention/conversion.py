@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_gating.layers.attention.arguments import as_sites
+
 _NAMES = {
     "head_dim": "key_dim",
     "num_query_heads": "num_heads",
@@ -31,8 +33,9 @@ def from_keras(cls, layer, gate_arguments):
             f"{cls.__name__} and `use_gate`; the others come from the layer. "
             f"Received: {', '.join(sorted(unknown))}"
         )
-    if config["use_gate"]:
-        _check_same_gate(gate_arguments)
+    is_gated = config["use_gate"]
+    if is_gated:
+        _check_same_gate(gate_arguments, layer.built)
     else:
         config["use_gate"] = True
         if "gate_scale" not in gate_arguments and _is_half_open(gate_arguments):
@@ -40,7 +43,7 @@ def from_keras(cls, layer, gate_arguments):
     copy = cls.from_config({**config, **gate_arguments})
     if layer.built:
         copy.build_from_config(layer.get_build_config())
-        _copy_weights(layer, copy)
+        _copy_weights(layer, copy, is_gated)
     return copy
 
 
@@ -89,9 +92,17 @@ def _translated(layer):
     return config
 
 
-def _check_same_gate(gate_arguments):
-    for name, copied in _COPIED_GATE.items():
-        if gate_arguments.get(name, copied) != copied:
+def _check_same_gate(gate_arguments, has_weights):
+    copied_gate = dict(_COPIED_GATE)
+    if has_weights:
+        copied_gate |= {"gate_initializer": None}
+    given = dict(gate_arguments)
+    if "gate_site" in given and as_sites(given["gate_site"]) == ("output",):
+        given["gate_site"] = "output"
+    if _is_sigmoid(given.get("gate_activation", "sigmoid")):
+        given["gate_activation"] = "sigmoid"
+    for name, copied in copied_gate.items():
+        if given.get(name, copied) != copied:
             raise ValueError(
                 "The layer has a gate, elementwise on its output, which is "
                 f"copied with `{name}={copied!r}`. Received: "
@@ -101,32 +112,34 @@ def _check_same_gate(gate_arguments):
 
 def _is_half_open(gate_arguments):
     """Whether a gate with these arguments starts at ½."""
-    zeros = (None, "zeros")
+    starts = (
+        keras.initializers.get(gate_arguments.get(name, "zeros") or "zeros")
+        for name in ("gate_initializer", "gate_bias_initializer")
+    )
     return (
-        gate_arguments.get("gate_activation", "sigmoid") == "sigmoid"
+        _is_sigmoid(gate_arguments.get("gate_activation", "sigmoid"))
         and gate_arguments.get("gate_source") != "split"
-        and gate_arguments.get("gate_initializer") in zeros
-        and gate_arguments.get("gate_bias_initializer") in zeros
+        and all(isinstance(s, keras.initializers.Zeros) for s in starts)
     )
 
 
-def _copy_weights(layer, copy):
-    targets = {_role(weight, copy): weight for weight in copy.weights}
-    for weight in layer.weights:
-        role = _role(weight, layer)
-        target = targets.get(role)
-        if target is None or target.shape != weight.shape:
-            raise ValueError(
-                f"The weight {weight.path!r} with shape {weight.shape} has no "
-                "place in the copy. Received: gate arguments that change the "
-                "projections, or a layer with weights of its own (LoRA "
-                "weights are merged by saving and loading them)"
-            )
-        target.assign(weight)
+def _is_sigmoid(activation):
+    return keras.activations.get(activation) is keras.activations.sigmoid
 
 
-def _role(weight, layer):
-    """The part of the path below the layer, alike in both layers."""
-    path = weight.path.split("/")
-    role = "/".join(path[path.index(layer.name) + 1 :])
-    return role.replace("gate/projection/", "gate/")
+def _copy_weights(layer, copy, is_gated):
+    children = [copy.query_dense, copy.key_dense]
+    children += [copy.output_gate] if is_gated else []
+    children += [copy.value_dense, copy.output_dense]
+    sources = layer.weights
+    targets = [weight for child in children for weight in child.weights]
+    if [w.shape for w in sources] != [w.shape for w in targets]:
+        raise ValueError(
+            "The weights do not fit the copy. Received: gate arguments that "
+            "change the projections, or a layer with weights of its own (LoRA "
+            "weights are merged by saving and loading them). Shapes: "
+            f"{[w.shape for w in sources]} of {layer.name!r} and "
+            f"{[w.shape for w in targets]} of its copy"
+        )
+    for source, target in zip(sources, targets):
+        target.assign(source)

@@ -23,8 +23,8 @@ class GatedAttention(AttentionCore):
     output, with one factor per feature or per head.
 
     The layer takes the place of `keras.layers.MultiHeadAttention`: the same
-    arguments, call arguments, return values, weight names and order, except
-    that `use_gate` defaults to `True`. What differs: gate kernels start at
+    arguments, call arguments, return values and order of weights, except that
+    `use_gate` defaults to `True`. What differs: gate kernels start at
     zero, so a sigmoid gate starts at ½; a query without any visible key gets
     zeros; a position that no query sees has no influence whatever it holds,
     NaN included; masks of a wrong shape or with negative values are errors;
@@ -48,7 +48,8 @@ class GatedAttention(AttentionCore):
             Defaults to `None`, all of them.
         flash_attention: `True` demands flash attention, `False` forbids it,
             `None` leaves it to the backend and to
-            `keras.config.enable_flash_attention()`.
+            `keras.config.enable_flash_attention()`. `explicit_attention()`
+            has the last word.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
         kernel_regularizer: regularizer of all kernels, gates included.
@@ -268,8 +269,10 @@ class GatedAttention(AttentionCore):
         `layer`, and gives fully masked rows what `layer` gives them. If
         `layer` has a gate, it is copied. If not, the copy gets the gate that
         `gate_arguments` describe; unless they set `gate_scale`, a sigmoid gate
-        with zero kernels gets `gate_scale=2.0` and starts as the identity, so
-        that the copy computes the same function until it is trained.
+        with zero kernels gets `gate_scale=2.0` and starts as the identity: as
+        long as only gates are added (normalization and rotary embedding
+        change the function), the copy computes what `layer` does until it is
+        trained.
 
         Args:
             layer: a `keras.layers.MultiHeadAttention` or

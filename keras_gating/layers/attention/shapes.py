@@ -2,6 +2,7 @@
 
 from keras_gating.functional.masks import check_attention_mask
 from keras_gating.layers.attention import cache as kv_cache
+from keras_gating.layers.attention.arguments import as_sites
 
 
 def check_call(
@@ -30,7 +31,8 @@ def check_call(
     check_inputs(layer, query.shape, value.shape, key.shape)
     for name, mask in padding_masks.items():
         if mask is not None:
-            check_padding_mask(name, mask.shape, inputs[name])
+            mask_shape = shape_of(f"{name}_mask", mask)
+            check_padding_mask(name, mask_shape, inputs[name])
     source_shape = key.shape
     if cache is not None:
         check_cache(layout, query.shape, value.shape)
@@ -47,10 +49,21 @@ def check_call(
     check_masks(
         layout,
         scores_shape,
-        None if attention_mask is None else attention_mask.shape,
+        shape_of("attention_mask", attention_mask),
         use_causal_mask and cache is None,
     )
     return scores_shape
+
+
+def shape_of(name, mask):
+    """The shape of a mask, `None` if there is none."""
+    if mask is None:
+        return None
+    if not hasattr(mask, "shape"):
+        raise ValueError(
+            f"`{name}` must be an array or a tensor. Received: {mask!r}"
+        )
+    return tuple(mask.shape)
 
 
 def compatible(first, second):
@@ -121,7 +134,7 @@ def check_gate_input(layer, query_shape, gate_input_shape):
     """`gate_input` must be read by a gate and share the query's axes."""
     if not layer.use_gate:
         return
-    sites = layer.gate_site
+    sites = as_sites(layer.gate_site)
     is_read = ("output" in sites or "projection" in sites) and (
         layer.gate_source in ("query", "query_context")
     )
