@@ -61,8 +61,8 @@ def apply_gate(
     [1.0, 4.0]
     """
     activation = keras.activations.get(activation)
-    inputs = ops.convert_to_tensor(inputs)
-    gate = activation(to_float32(ops.convert_to_tensor(logits)))
+    gate = activation(to_float32(_as_float(logits)))
+    inputs = _as_float(inputs)
     record(path, gate, mask)
     if scale != 1.0:
         gate = gate * scale
@@ -70,6 +70,13 @@ def apply_gate(
         gate = keras.random.dropout(gate, dropout, seed=seed)
     dtype = inputs.dtype if product_dtype is None else product_dtype
     return ops.multiply(ops.cast(inputs, dtype), ops.cast(gate, dtype))
+
+
+def _as_float(x):
+    """A gate is a fraction: integers would cut it off."""
+    x = ops.convert_to_tensor(x)
+    is_float = keras.backend.is_float_dtype(x.dtype)
+    return x if is_float else ops.cast(x, keras.config.floatx())
 
 
 def to_float32(x):

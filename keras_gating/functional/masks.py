@@ -33,10 +33,11 @@ def as_boolean_mask(mask, name="attention_mask"):
         return mask
     if not dtype.startswith("uint"):
         values = _backend.concrete(mask)
-        if values is not None and values.size and values.min() < 0:
+        # Written so that NaN is refused as well.
+        if values is not None and not (values >= 0).all():
             raise ValueError(
                 f"`{name}` holds 1 (or True) where attention is allowed and 0 "
-                "elsewhere. Received negative values (smallest: "
+                "elsewhere. Received negative values or NaN (smallest: "
                 f"{values.min()}), as in an additive mask. Pass "
                 f"`{name} >= 0` for a mask of 0 and large negatives."
             )

@@ -195,8 +195,10 @@ class Gate(QuantizedChildren, keras.layers.Layer):
     def call(
         self, inputs, source=None, training=None, mask=None, inputs_mask=None
     ):
+        inputs = ops.cast(inputs, self.compute_dtype)
         if source is None:
             source = inputs
+        source = ops.cast(source, self.compute_dtype)
         self._check_shapes(inputs.shape, source.shape)
         if self.source == "constant":
             logits = ops.convert_to_tensor(self.bias)

@@ -87,3 +87,11 @@ def test_functional_attention_refuses_additive_masks():
 def test_rotary_refuses_bad_wavelengths():
     with pytest.raises(ValueError, match="max_wavelength=-1"):
         functional.apply_rotary(normal(1, 3, 4), np.arange(3), -1)
+
+
+def test_integers_are_gated_as_numbers():
+    inputs = np.arange(1, 7).reshape(2, 3)
+    gated = to_numpy(Gate(source="constant")(inputs))
+    np.testing.assert_allclose(gated, inputs / 2)
+    product = functional.apply_gate(np.array([2, 4]), np.array([0, 100]))
+    np.testing.assert_allclose(to_numpy(product), [1.0, 4.0])

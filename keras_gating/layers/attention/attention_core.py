@@ -51,7 +51,9 @@ class AttentionCore(AttentionWeights):
             query, value, (query_mask, source_mask, attention_mask, cache)
         )
         is_causal = use_causal_mask and not causal_only
-        offset = 0 if cache is None else cache_update_index
+        offset = 0
+        if cache is not None:
+            offset = kv_cache.as_offset(cache_update_index)
         source, seen_sources = key, source_mask
         if cache is not None:
             cache = kv_cache.write_mask(cache, offset, source_mask, query)
@@ -94,8 +96,10 @@ class AttentionCore(AttentionWeights):
             value = self._hide(self._cast(cache["value"]), visible)
         seen = mask
         if cache is not None and self.masked_rows == "uniform":
-            # The mean is that of the values there are, not of empty slots.
+            # The mean is that of the values there are, not of empty slots:
+            # a query of zeros scores all of them alike.
             seen = self.layout.fill_empty_rows(mask, written)
+            query = masks.hide(query, self.layout.visible_rows(mask))
         context, scores = self._compute_attention(
             query,
             self._repeat(key),

@@ -62,6 +62,8 @@ def _position(index):
     """The index as an integer, `None` while its value is unknown."""
     if checks.is_integer(index):
         return int(index)
+    if isinstance(index, keras.Variable):
+        index = index.value
     if hasattr(index, "dtype"):
         dtype = keras.backend.standardize_dtype(index.dtype)
         if "int" in dtype and len(index.shape) == 0:
@@ -71,6 +73,16 @@ def _position(index):
         "`cache_update_index` must be an integer or a scalar tensor of "
         f"integers. Received: cache_update_index={index!r}"
     )
+
+
+def as_offset(index):
+    """The index as a Python integer or as a tensor of int32.
+
+    TensorFlow neither compares nor slices with integers of other widths.
+    """
+    if checks.is_integer(index):
+        return int(index)
+    return ops.cast(ops.convert_to_tensor(index), "int32")
 
 
 def write_mask(cache, index, mask, query):

@@ -8,6 +8,9 @@ _NAMES = {
     "head_dim": "key_dim",
     "num_query_heads": "num_heads",
 }
+_KINDS = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
+# What a subclass may override and still compute the same.
+_HARMLESS = {"__init__", "get_config", "from_config"}
 # What the gate of Keras is in our terms.
 _COPIED_GATE = {
     "gate_site": "output",
@@ -47,21 +50,28 @@ def from_keras(cls, layer, gate_arguments):
     return copy
 
 
+def _kind(layer):
+    return next((kind for kind in _KINDS if isinstance(layer, kind)), None)
+
+
 def _check_source(layer):
-    kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
-    kind = next((kind for kind in kinds if isinstance(layer, kind)), None)
+    kind = _kind(layer)
     if kind is None:
         raise ValueError(
             "`from_keras` takes a keras.layers.MultiHeadAttention or "
             f"GroupQueryAttention. Received: {type(layer).__name__}"
         )
-    for name in ("call", "_compute_attention", "build"):
-        if getattr(type(layer), name) is not getattr(kind, name):
-            raise ValueError(
-                f"{type(layer).__name__} overrides `{name}` of "
-                f"{kind.__name__}, so a copy of its weights would compute "
-                f"something else. Received: layer {layer.name!r}"
-            )
+    for owner in type(layer).__mro__:
+        if owner is kind:
+            break
+        for name, value in vars(owner).items():
+            is_method = callable(value) and hasattr(kind, name)
+            if is_method and name not in _HARMLESS:
+                raise ValueError(
+                    f"{owner.__name__} overrides `{name}` of "
+                    f"{kind.__name__}, so a copy of its weights would compute "
+                    f"something else. Received: layer {layer.name!r}"
+                )
     if layer.quantization_mode is not None or any(
         sublayer.quantization_mode is not None
         for sublayer in layer._flatten_layers()
@@ -75,7 +85,7 @@ def _check_source(layer):
 def _translated(layer):
     config = {
         _NAMES.get(name, name): value
-        for name, value in layer.get_config().items()
+        for name, value in _kind(layer).get_config(layer).items()
     }
     # The releases of Keras differ in what they have and in what they save.
     config["use_gate"] = config.get("use_gate", False)
@@ -112,9 +122,14 @@ def _check_same_gate(gate_arguments, has_weights):
 
 def _is_half_open(gate_arguments):
     """Whether a gate with these arguments starts at ½."""
+    # Without a name the kernel starts at zero, but the bias as Keras chooses.
     starts = (
-        keras.initializers.get(gate_arguments.get(name, "zeros") or "zeros")
-        for name in ("gate_initializer", "gate_bias_initializer")
+        keras.initializers.get(
+            gate_arguments.get("gate_initializer") or "zeros"
+        ),
+        keras.initializers.get(
+            gate_arguments.get("gate_bias_initializer", "zeros")
+        ),
     )
     return (
         _is_sigmoid(gate_arguments.get("gate_activation", "sigmoid"))

@@ -266,7 +266,8 @@ class GatedAttention(AttentionCore):
         """A gated copy of a layer of Keras, with its weights.
 
         The copy has the name, the dtype policy and the `trainable` flag of
-        `layer`, and gives fully masked rows what `layer` gives them. If
+        `layer`, and gives fully masked rows what `layer` gives them when it is
+        not asked for scores. If
         `layer` has a gate, it is copied. If not, the copy gets the gate that
         `gate_arguments` describe; unless they set `gate_scale`, a sigmoid gate
         with zero kernels gets `gate_scale=2.0` and starts as the identity: as

@@ -143,3 +143,66 @@ def test_masks_are_arrays():
         layer(
             normal(1, 2, 8), normal(1, 2, 8), attention_mask=[[True, False]] * 2
         )
+
+
+def test_mean_of_values_in_masked_rows_of_a_cache():
+    layer = GatedAttention(2, 4, masked_rows="uniform", use_gate=False)
+    x, mask = normal(2, 5, 8), np.ones((5, 5), bool)
+    mask[2] = False
+    layer.build(x.shape, x.shape)
+    random_weights(layer)
+    plain, scores = layer(
+        x, x, attention_mask=mask, return_attention_scores=True
+    )
+    cached, cached_scores, _ = layer(
+        x,
+        x,
+        attention_mask=mask,
+        return_attention_scores=True,
+        cache=layer.init_cache(2, 5),
+        cache_update_index=0,
+    )
+    np.testing.assert_allclose(to_numpy(scores)[:, :, 2], 0.2, rtol=1e-6)
+    for actual, expected in ((cached, plain), (cached_scores, scores)):
+        np.testing.assert_allclose(
+            to_numpy(actual), to_numpy(expected), rtol=1e-5, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_cache_index_of_any_integer_type(dtype):
+    layer, x = GatedAttention(2, 4, rope_max_wavelength=10.0), normal(2, 2, 8)
+    layer(x, x)
+    cache = layer.init_cache(2, 5)
+    expected = layer(x, x, cache=cache, cache_update_index=1)[0]
+    actual = layer(x, x, cache=cache, cache_update_index=np.array(1, dtype))[0]
+    np.testing.assert_allclose(to_numpy(actual), to_numpy(expected))
+
+
+def test_masks_with_nan_are_errors():
+    layer, x = GatedAttention(2, 4), normal(2, 3, 8)
+    mask = np.ones((3, 3), "float32")
+    mask[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        layer(x, x, attention_mask=mask)
+
+
+def test_subclasses_that_mask_in_their_own_way_are_refused():
+    class Sub(keras.layers.MultiHeadAttention):
+        def _compute_attention_mask(self, *args, **kwargs):
+            return None
+
+    with pytest.raises(ValueError, match="overrides `_compute_attention_mask`"):
+        GatedAttention.from_keras(Sub(2, 4))
+
+
+def test_subclasses_with_further_settings_are_taken():
+    class Sub(keras.layers.MultiHeadAttention):
+        def __init__(self, *args, extra=1, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.extra = extra
+
+        def get_config(self):
+            return {**super().get_config(), "extra": self.extra}
+
+    assert GatedAttention.from_keras(Sub(2, 4)).num_heads == 2
