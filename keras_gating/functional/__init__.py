@@ -4,6 +4,7 @@ from keras_gating.functional.attention import dot_product_attention
 from keras_gating.functional.attention import explicit_attention
 from keras_gating.functional.gate import apply_gate
 from keras_gating.functional.gate import vanishes_at_zero
+from keras_gating.functional.glu import glu
 from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
@@ -19,6 +20,7 @@ __all__ = [
     "causal_mask",
     "dot_product_attention",
     "explicit_attention",
+    "glu",
     "record_into",
     "sliding_window_mask",
     "vanishes_at_zero",

@@ -14,7 +14,7 @@ from keras_gating.layers.quantization import QuantizedChildren
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class Gate(QuantizedChildren, keras.layers.Layer):
+class Gate(QuantizedChildren):
     """Multiplies its input by a learned gate.
 
     `outputs = inputs ⊙ scale · activation(source · W + b)`

@@ -2,13 +2,14 @@
 
 import json
 
+import keras
 import numpy as np
 
 _ENTRY = "quantization_modes"
 
 
-class QuantizedChildren:
-    """Mixin: a layer that remembers which of its projections are quantized.
+class QuantizedChildren(keras.layers.Layer):
+    """A layer that remembers which of its projections are quantized.
 
     Keras quantizes projections one by one and stores that in the dtype policy
     of each; a layer that makes its projections itself makes them in floating

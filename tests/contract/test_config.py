@@ -34,7 +34,6 @@ OBJECTS = {
     "regularizer": keras.regularizers,
     "constraint": keras.constraints,
     "activation": keras.activations,
-    "dtype": keras.dtype_policies,
 }
 CASES_WITH_ARGUMENTS = [case for case in CASES if case.arguments]
 ARGUMENTS = [
@@ -152,6 +151,8 @@ def check_config_is_what_was_passed(case, name):
 def as_stored(name, value):
     """The value of an argument as the configuration holds it."""
     module = OBJECTS.get(name.rpartition("_")[2])
+    if name == "dtype":
+        module = keras.dtype_policies
     if module is None or value is None:
         return value
     return module.serialize(module.get(value))

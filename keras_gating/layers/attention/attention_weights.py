@@ -18,7 +18,7 @@ _NORMALIZATIONS = {
 }
 
 
-class AttentionWeights(QuantizedChildren, keras.layers.Layer):
+class AttentionWeights(QuantizedChildren):
     """The sub-layers of `GatedAttention` and how they are built."""
 
     _quantized_children = (

@@ -7,8 +7,12 @@ import keras
 import numpy as np
 import pytest
 
+from keras_gating.layers import FeedForward
 from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
+from keras_gating.layers import GatedFeedForward
+from keras_gating.layers import SqueezeExcite
+from keras_gating.layers import SwiGLU
 from tests.utils import normal
 from tests.utils import to_numpy
 
@@ -60,9 +64,22 @@ def distributed():
     return keras.Sequential([keras.Input(SHAPE), gate])
 
 
+def without_attention():
+    return keras.Sequential(
+        [
+            keras.Input(SHAPE),
+            GatedFeedForward(8),
+            FeedForward(8),
+            SwiGLU(8),
+            SqueezeExcite(4, data_format="channels_last"),
+        ]
+    )
+
+
 @pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
 @pytest.mark.parametrize(
-    "make", [functional, sequential, deferred, nested, distributed]
+    "make",
+    [functional, sequential, deferred, nested, distributed, without_attention],
 )
 def test_reloads_exactly(make, mode, tmp_path):
     model, x = make(), normal(2, *SHAPE)

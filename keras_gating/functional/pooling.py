@@ -1,0 +1,59 @@
+"""Means and maxima over positions, aware of padding and of float16."""
+
+from keras import ops
+
+from keras_gating.functional.gate import to_float32
+
+
+def position_mean(x, axes, mask=None):
+    """Mean over `axes` with the axes kept, in float32 under half precision.
+
+    Args:
+        x: tensor. The result has the dtype of `x`.
+        axes: axes to average over.
+        mask: boolean, broadcasts against `x`; False positions do not count.
+            The mean of no position is 0.
+    """
+    values = to_float32(x)
+    if mask is None:
+        mean = ops.mean(values, axis=axes, keepdims=True)
+    else:
+        visible = ops.cast(mask, values.dtype)
+        values = ops.where(mask, values, ops.zeros_like(values))
+        # A quotient of means, since sums leave the range of the dtype first.
+        share = ops.mean(visible, axis=axes, keepdims=True)
+        mean = ops.mean(values, axis=axes, keepdims=True) / ops.where(
+            share > 0, share, ops.ones_like(share)
+        )
+    return ops.cast(mean, x.dtype)
+
+
+def position_max(x, axes, mask=None):
+    """Maximum over `axes` with the axes kept.
+
+    Of equal maxima the first has the gradient. `ops.max` is not used for it:
+    on JAX its gradient compares `x` with the maximum and divides by the number
+    of hits, which is 0 / 0 where the compiler computes `x` twice and rounds
+    differently.
+
+    Args:
+        x: tensor.
+        axes: neighbouring axes to take the maximum over, in order.
+        mask: boolean, broadcasts against `x`; False positions do not count.
+            The maximum of no position is 0.
+    """
+    if mask is not None:
+        x = ops.where(mask, x, ops.cast(float("-inf"), x.dtype))
+    axis, after = axes[0], axes[-1] + 1
+    leading, trailing = ops.shape(x)[:axis], ops.shape(x)[after:]
+    merged = ops.reshape(x, (*leading, -1, *trailing))
+    places = ops.arange(ops.shape(merged)[axis], dtype="int32")
+    places = ops.reshape(places, (-1, *[1] * len(trailing)))
+    is_first = ops.equal(places, ops.argmax(merged, axis=axis, keepdims=True))
+    merged = ops.where(is_first, merged, ops.zeros_like(merged))
+    maximum = ops.sum(merged, axis=axis)
+    maximum = ops.reshape(maximum, (*leading, *[1] * len(axes), *trailing))
+    if mask is None:
+        return maximum
+    seen = ops.any(mask, axis=axes, keepdims=True)
+    return ops.where(seen, maximum, ops.zeros_like(maximum))

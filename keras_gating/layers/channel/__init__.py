@@ -1,0 +1,1 @@
+"""Gates on channels and on positions of feature maps."""

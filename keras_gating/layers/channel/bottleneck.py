@@ -1,0 +1,138 @@
+"""The two-layer network of squeeze-and-excitation and of CBAM."""
+
+import keras
+from keras import activations
+from keras import constraints
+from keras import initializers
+from keras import regularizers
+
+from keras_gating.layers import checks
+from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.projection import dense
+from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.quantization import QuantizedChildren
+
+
+class BottleneckGate(QuantizedChildren, FeatureMapGate):
+    """Channels → `width` → channels; subclasses say what goes in."""
+
+    _quantized_children = ("reduction", "expansion")
+
+    def __init__(
+        self,
+        ratio,
+        units,
+        divisor,
+        activation,
+        use_bias,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        kernel_constraint,
+        bias_constraint,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.ratio = _checked_ratio(ratio)
+        self.units = checks.positive_integer("units", units, optional=True)
+        self.divisor = checks.positive_integer("divisor", divisor, True)
+        if units is not None and (ratio != 16 or divisor is not None):
+            raise ValueError(
+                "`units` is the width itself, so `ratio` and `divisor` have "
+                f"no effect. Received: units={units}, ratio={ratio}, "
+                f"divisor={divisor}"
+            )
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.reduction = self.expansion = None
+        starts_at_zero = isinstance(self.bias_initializer, initializers.Zeros)
+        if not use_bias or starts_at_zero:
+            self._check_start()
+
+    def width(self, channels):
+        """Size of the bottleneck for this number of channels."""
+        if self.units is not None:
+            return self.units
+        if self.divisor is None:
+            return max(1, int(channels // self.ratio))
+        steps = int(channels / self.ratio + self.divisor / 2) // self.divisor
+        return max(1, steps) * self.divisor
+
+    def build(self, input_shape):
+        channels = self._channels(input_shape)
+        self._demand(channels)
+        width = self.width(channels)
+        common = {
+            "bias_initializer": self.bias_initializer,
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "bias_constraint": self.bias_constraint,
+            "dtype": self.dtype_policy,
+        }
+        self.reduction = dense(
+            1,
+            1,
+            (width,),
+            self.use_bias,
+            "reduction",
+            activation=self.activation,
+            kernel_initializer=self.kernel_initializer,
+            **common,
+        )
+        self.reduction.build((None, channels))
+        self.expansion = dense(
+            1,
+            1,
+            (channels,),
+            self.use_bias,
+            "expansion",
+            kernel_initializer=self.gate_initializer,
+            **common,
+        )
+        self.expansion.build((None, width))
+        inherit_trainable(self)
+
+    def enable_lora(self, rank):
+        """Trains low-rank updates of both kernels in place of the kernels."""
+        self.reduction.enable_lora(rank)
+        self.expansion.enable_lora(rank)
+
+    def _logits(self, pooled):
+        """Pooled channels, positions kept as size 1, → `(B, C)`."""
+        axes = self._position_axes(len(pooled.shape))
+        pooled = keras.ops.squeeze(pooled, axis=axes)
+        return self.expansion(self.reduction(pooled))
+
+    def get_config(self):
+        config = {
+            name: getattr(self, name)
+            for name in ("ratio", "units", "divisor", "use_bias")
+        }
+        config["activation"] = activations.serialize(self.activation)
+        for module, names in (
+            (initializers, ("kernel_initializer", "bias_initializer")),
+            (regularizers, ("kernel_regularizer", "bias_regularizer")),
+            (constraints, ("kernel_constraint", "bias_constraint")),
+        ):
+            for name in names:
+                config[name] = module.serialize(getattr(self, name))
+        return {**super().get_config(), **config}
+
+
+def _checked_ratio(ratio):
+    checks.positive_number("ratio", ratio)
+    if ratio < 1:
+        raise ValueError(
+            "`ratio` is the factor by which the channels are reduced, 1 or "
+            f"more; pass 1/ratio, here ratio={1 / ratio:g}. Received: "
+            f"ratio={ratio!r}"
+        )
+    return ratio

@@ -1,0 +1,222 @@
+import keras
+from keras import activations
+from keras import constraints
+from keras import initializers
+from keras import regularizers
+
+from keras_gating.layers import checks
+from keras_gating.layers.projection import dense
+from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.quantization import QuantizedChildren
+
+
+class FeedForwardBase(QuantizedChildren):
+    """Expansion, dropout and projection back; subclasses expand."""
+
+    _quantized_children = ("hidden", "projection")
+
+    def __init__(
+        self,
+        hidden_dim,
+        output_dim,
+        use_bias,
+        dropout,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        kernel_constraint,
+        bias_constraint,
+        seed,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = checks.positive_integer("hidden_dim", hidden_dim)
+        self.output_dim = checks.positive_integer(
+            "output_dim", output_dim, optional=True
+        )
+        self.use_bias = use_bias
+        self.dropout = checks.probability("dropout", dropout)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.seed = seed
+        self.supports_masking = True
+        self.hidden = self.projection = None
+
+    def build(self, input_shape):
+        checks.features("inputs", input_shape)
+        self.input_spec = keras.layers.InputSpec(
+            ndim=len(input_shape), axes={-1: input_shape[-1]}
+        )
+        self.hidden = self._expansion(input_shape)
+        self.hidden.build(tuple(input_shape))
+        hidden_shape = self.hidden.compute_output_shape(tuple(input_shape))
+        self.dropout_layer = keras.layers.Dropout(
+            self.dropout, seed=self.seed, dtype=self._product_policy()
+        )
+        self.projection = dense(
+            len(input_shape) - 1,
+            1,
+            (self.output_dim or input_shape[-1],),
+            self.use_bias,
+            "projection",
+            **self._common(),
+            dtype=self._product_policy(),
+        )
+        self.projection.build(hidden_shape)
+        inherit_trainable(self)
+
+    def call(self, inputs, training=None, mask=None):
+        hidden = self._expand(inputs, mask)
+        hidden = self.dropout_layer(hidden, training=training)
+        return keras.ops.cast(self.projection(hidden), self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        checks.features("inputs", input_shape)
+        return (*input_shape[:-1], self.output_dim or input_shape[-1])
+
+    def enable_lora(self, rank):
+        """Trains low-rank updates of both kernels in place of the kernels."""
+        for layer in (self.hidden, self.projection):
+            layer.enable_lora(rank)
+
+    def get_config(self):
+        config = {
+            name: getattr(self, name)
+            for name in (
+                "hidden_dim",
+                "output_dim",
+                "use_bias",
+                "dropout",
+                "seed",
+            )
+        }
+        for module, names in (
+            (initializers, ("kernel_initializer", "bias_initializer")),
+            (regularizers, ("kernel_regularizer", "bias_regularizer")),
+            (constraints, ("kernel_constraint", "bias_constraint")),
+        ):
+            for name in names:
+                config[name] = module.serialize(getattr(self, name))
+        return {**super().get_config(), **config}
+
+    def _common(self):
+        return {
+            "kernel_initializer": self.kernel_initializer,
+            "bias_initializer": self.bias_initializer,
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "bias_constraint": self.bias_constraint,
+        }
+
+    def _product_policy(self):
+        return self.dtype_policy
+
+    def _expansion(self, input_shape):
+        raise NotImplementedError
+
+    def _expand(self, inputs, mask):
+        return self.hidden(inputs)
+
+
+@keras.saving.register_keras_serializable(package="keras_gating")
+class FeedForward(FeedForwardBase):
+    """The feed-forward layer of a transformer, without a gate.
+
+    `outputs = dropout(activation(x W₁ + b₁)) W₂ + b₂`
+
+    It is the baseline of `GatedFeedForward`, with the same arguments and
+    defaults where they mean the same, so that a swap changes the gate alone.
+
+    Weights: `hidden/kernel` `(d, hidden_dim)`, `projection/kernel`
+    `(hidden_dim, output_dim)`, each with its bias if there is one.
+
+    Args:
+        hidden_dim: number of hidden features.
+        activation: name or callable. Defaults to `"relu"`.
+        output_dim: number of output features. Defaults to the input's.
+        use_bias: whether both maps have a bias. Defaults to `False`.
+        dropout: dropout probability of the hidden features.
+        kernel_initializer: initializer of the kernels.
+        bias_initializer: initializer of the biases.
+        kernel_regularizer: regularizer of the kernels.
+        bias_regularizer: regularizer of the biases.
+        kernel_constraint: constraint of the kernels.
+        bias_constraint: constraint of the biases.
+        seed: integer seed of the dropout.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name`, `dtype`
+            and `trainable`.
+
+    Call arguments:
+        inputs: `(…, d)`, of rank 2 or more.
+        training: whether dropout is active.
+        mask: padding mask; it is passed on.
+
+    Returns:
+        A tensor `(…, output_dim)`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating.layers import FeedForward
+    >>> tuple(FeedForward(32, activation="gelu")(np.ones((2, 5, 8))).shape)
+    (2, 5, 8)
+
+    References:
+        Vaswani et al. 2017, arXiv 1706.03762.
+    """
+
+    def __init__(
+        self,
+        hidden_dim,
+        activation="relu",
+        output_dim=None,
+        use_bias=False,
+        dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(
+            hidden_dim,
+            output_dim,
+            use_bias,
+            dropout,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            seed,
+            **kwargs,
+        )
+        self.activation = activations.get(activation)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "activation": activations.serialize(self.activation),
+        }
+
+    def _expansion(self, input_shape):
+        return dense(
+            len(input_shape) - 1,
+            1,
+            (self.hidden_dim,),
+            self.use_bias,
+            "hidden",
+            activation=self.activation,
+            **self._common(),
+            dtype=self.dtype_policy,
+        )
