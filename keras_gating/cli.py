@@ -1,4 +1,4 @@
-"""The command line: `keras-gating demo | xor | digits`."""
+"""The command line: `keras-gating demo`, or one experiment."""
 
 import argparse
 import shlex
@@ -9,9 +9,14 @@ import keras
 import rich.console
 
 import keras_gating
+from keras_gating.experiments import channels
 from keras_gating.experiments import console as terminal
+from keras_gating.experiments import depth
 from keras_gating.experiments import digits
+from keras_gating.experiments import feedforward
 from keras_gating.experiments import plots
+from keras_gating.experiments import products
+from keras_gating.experiments import sources
 from keras_gating.experiments import xor
 from keras_gating.experiments.extras import MissingExtraError
 from keras_gating.experiments.extras import require
@@ -75,12 +80,22 @@ _RUNS: dict[str, dict] = {
     "demo": {"xor": _demo_xor, "digits": digits.run},
     "xor": {"xor": xor.run},
     "digits": {"digits": digits.run},
+    "products": {"products": products.run},
+    "sources": {"sources": sources.run},
+    "feedforward": {"feedforward": feedforward.run},
+    "channels": {"channels": channels.run},
+    "depth": {"depth": depth.run},
 }
 
 _HELP = {
     "demo": "XOR with three arms, then digits",
     "xor": "XOR: an affine readout cannot, a gated one can",
     "digits": "gated against ungated attention on handwritten digits",
+    "products": "what fits products, gated linear units or plain layers",
+    "sources": "what a gate reads, and where it multiplies",
+    "feedforward": "gated against plain feed-forward layers on real text",
+    "channels": "channel gates in a convolutional network on digits",
+    "depth": "where gates start, and what keeps deep stacks trainable",
 }
 
 
@@ -90,8 +105,8 @@ def _parse(argv):
         "--seeds",
         type=_positive,
         metavar="N",
-        help="number of seeds (default: 200 for xor, 20 for xor in the demo, 5 "
-        "for digits)",
+        help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
+        "10 for products, 5 for all others)",
     )
     common.add_argument(
         "--backend",
@@ -108,8 +123,7 @@ def _parse(argv):
     common.add_argument(
         "--quick",
         action="store_true",
-        help="few steps and at most 5 seeds for xor, 2 for digits: to see "
-        "whether everything runs",
+        help="few steps and seeds, to see whether everything runs",
     )
     parser = argparse.ArgumentParser(
         prog="keras-gating",

@@ -87,3 +87,19 @@ def test_every_page_is_in_the_navigation():
     navigation = configuration.partition("\nnav:\n")[2]
     listed = set(re.findall(r"\S+\.md", navigation))
     assert {str(p.relative_to(ROOT / "docs")) for p in PAGES} == listed
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_relative_links_lead_somewhere(page):
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s#]+)[^)]*\)", prose)
+    broken = [
+        target
+        for target in targets
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert not broken

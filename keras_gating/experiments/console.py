@@ -2,9 +2,15 @@
 
 import contextlib
 
-import rich.box
 import rich.progress
-import rich.table
+
+from keras_gating.experiments.channels_report import print_channels
+from keras_gating.experiments.depth_report import print_depth
+from keras_gating.experiments.feedforward_report import print_feedforward
+from keras_gating.experiments.products_report import print_products
+from keras_gating.experiments.sources_report import print_sources
+from keras_gating.experiments.tables import bounds_text
+from keras_gating.experiments.tables import table as new_table
 
 
 @contextlib.contextmanager
@@ -42,7 +48,7 @@ def print_results(console, results):
 def print_xor(console, results):
     """Prints what each arm has solved, and why some never can."""
     arms = results.measurements["arms"].values()
-    table = _table(
+    table = new_table(
         f"XOR: seeds that solve it, {results.settings['steps']} steps",
         "arm",
         "solved",
@@ -74,7 +80,7 @@ def print_xor(console, results):
 def print_digits(console, results):
     """Prints accuracies, paired differences and the learnt gates."""
     measured = results.measurements
-    table = _table(
+    table = new_table(
         f"Digits: test accuracy, {len(results.seeds)} seeds",
         "arm",
         "accuracy",
@@ -88,12 +94,12 @@ def print_digits(console, results):
         table.add_row(
             arm["title"],
             f"{arm['estimate']:.2%}",
-            _range(arm, "{:.2%}"),
+            bounds_text(arm, "{:.2%}"),
             f"{cost['parameters']:,}",
             f"{1e3 * seconds:.2f}",
         )
     console.print(table)
-    table = _table(
+    table = new_table(
         "Paired differences, in percentage points",
         "gated minus",
         "mean",
@@ -104,11 +110,11 @@ def print_digits(console, results):
         table.add_row(
             measured["arms"][name]["title"],
             f"{100 * difference['estimate']:+.2f}",
-            _range(difference, "{:+.2f}", 100),
+            bounds_text(difference, "{:+.2f}", 100),
             difference["verdict"],
         )
     console.print(table)
-    table = _table(
+    table = new_table(
         "Learnt gates on the test images, all seeds",
         "gate",
         "mean",
@@ -130,21 +136,12 @@ def print_digits(console, results):
     console.print(table)
 
 
-def _table(title, first, *others):
-    table = rich.table.Table(
-        title=title, title_justify="left", box=rich.box.SIMPLE_HEAD
-    )
-    table.add_column(first)
-    for column in others:
-        table.add_column(column, justify="right")
-    return table
-
-
-def _range(bounds, form, factor=1):
-    if bounds["low"] is None:
-        return "none"
-    low, high = (form.format(factor * bounds[k]) for k in ("low", "high"))
-    return f"[{low}, {high}]"
-
-
-_PRINTERS = {"xor": print_xor, "digits": print_digits}
+_PRINTERS = {
+    "xor": print_xor,
+    "digits": print_digits,
+    "products": print_products,
+    "sources": print_sources,
+    "feedforward": print_feedforward,
+    "channels": print_channels,
+    "depth": print_depth,
+}

@@ -179,7 +179,7 @@ class Split:
                 stratify=digits.target,
             )
         )
-        self.test_images = test
+        self.train_images, self.test_images = train, test
         self.train, self.test = patches(train), patches(test)
 
 

@@ -1,23 +1,22 @@
-"""Pictures of the experiments.
-
-`matplotlib.figure.Figure` is used directly: no window system is chosen and
-nothing global is set.
-"""
+"""Pictures of the experiments."""
 
 import textwrap
 from pathlib import Path
 
 import numpy as np
 
-from keras_gating.experiments.extras import require
+from keras_gating.experiments import channels_report
+from keras_gating.experiments import depth_report
+from keras_gating.experiments import feedforward_report
+from keras_gating.experiments import products_report
+from keras_gating.experiments import sources_report
+from keras_gating.experiments.figures import COLOURS
+from keras_gating.experiments.figures import figure as new_figure
 from keras_gating.experiments.gate_values import BINS
 from keras_gating.experiments.xor import INPUTS
 from keras_gating.experiments.xor import SOLVED_BELOW
 from keras_gating.experiments.xor import SURFACE_RANGE
 from keras_gating.experiments.xor import TARGETS
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
 
 def write_plots(results, folder):
@@ -36,7 +35,7 @@ def xor_surfaces(results):
     surfaces = results.arrays["surfaces"]
     rows = -(-len(surfaces) // 5)
     columns = -(-len(surfaces) // rows)
-    figure = _figure(2.7 * columns + 0.9, 3.1 * rows + 0.5)
+    figure = new_figure(2.7 * columns + 0.9, 3.1 * rows + 0.5)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[len(surfaces) :]:
         axis.set_axis_off()
@@ -59,7 +58,7 @@ def xor_surfaces(results):
 def digits_accuracy(results):
     """Accuracy of each seed, joined across the arms, and the intervals."""
     arms = list(results.measurements["arms"].values())
-    figure = _figure(7.0, 4.2)
+    figure = new_figure(7.0, 4.2)
     axis = figure.subplots()
     places = np.arange(len(arms))
     accuracies = 100 * np.array([arm["accuracies"] for arm in arms])
@@ -73,7 +72,7 @@ def digits_accuracy(results):
             linewidth=1,
             label="one seed" if column == 0 else None,
         )
-    for place, arm, colour in zip(places, arms, _COLOURS):
+    for place, arm, colour in zip(places, arms, COLOURS):
         bounds = [arm["low"], arm["estimate"], arm["high"]]
         if arm["low"] is None:
             bounds = [arm["estimate"]] * 3
@@ -108,13 +107,13 @@ def digits_gates(results):
     """Distribution of the gate values, and the mean of each head."""
     gates = results.measurements["gates"]
     paths = list(gates["pooled"])
-    figure = _figure(9.0, 3.4 * len(paths))
+    figure = new_figure(9.0, 3.4 * len(paths))
     grid = figure.subplots(len(paths), 2, squeeze=False)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     for path, (left, right) in zip(paths, grid):
         counts = np.array(gates["pooled"][path]["histogram"])
         left.stairs(
-            100 * counts / counts.sum(), edges, fill=True, color=_COLOURS[0]
+            100 * counts / counts.sum(), edges, fill=True, color=COLOURS[0]
         )
         left.axvline(0.5, color="black", linestyle="--", label="at the start")
         left.set_xlim(0.0, 1.0)
@@ -141,7 +140,7 @@ def digits_maps(results):
     heads = maps["gates"].shape[-1]
     rows = len(maps["images"])
     side = int(np.sqrt(maps["gates"].shape[1]))
-    figure = _figure(1.7 * (heads + 1) + 1.0, 1.8 * rows + 0.6)
+    figure = new_figure(1.7 * (heads + 1) + 1.0, 1.8 * rows + 0.6)
     grid = figure.subplots(rows, heads + 1, squeeze=False)
     for row, image, gates in zip(grid, maps["images"], maps["gates"]):
         row[0].imshow(image, cmap="gray_r")
@@ -208,11 +207,6 @@ def _draw_surface(axis, surface):
     return image
 
 
-def _figure(width, height):
-    figure = require("matplotlib.figure").Figure
-    return figure(figsize=(width, height), layout="constrained")
-
-
 _PLOTS = {
     "xor": {"xor": xor_surfaces},
     "digits": {
@@ -220,4 +214,9 @@ _PLOTS = {
         "digits_gates": digits_gates,
         "digits_maps": digits_maps,
     },
+    "products": products_report.PLOTS,
+    "sources": sources_report.PLOTS,
+    "feedforward": feedforward_report.PLOTS,
+    "channels": channels_report.PLOTS,
+    "depth": depth_report.PLOTS,
 }

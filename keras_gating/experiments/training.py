@@ -3,6 +3,7 @@
 import time
 
 import keras
+import numpy as np
 
 
 class Progress:
@@ -92,3 +93,17 @@ def fit_in_one_epoch(model, inputs, targets, batch_size, progress=None):
         callbacks=[clock],
     )
     return clock.seconds_per_step
+
+
+def restart(model, other):
+    """Gives a compiled model the weights of another and forgets its steps.
+
+    A new model would compile anew.
+
+    Args:
+        model: a compiled `keras.Model` whose optimizer has been built or not.
+        other: a model of the same layers.
+    """
+    model.set_weights(other.get_weights())
+    for variable in model.optimizer.variables:
+        variable.assign(np.zeros(variable.shape))
