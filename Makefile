@@ -41,7 +41,7 @@ test: $(VENV)/installed-test
 	@echo "Tests passed on: $(BACKENDS)"
 
 test-jax-float64: export JAX_ENABLE_X64 = 1
-test-jax-float64: PYTEST_ARGS += -m float64
+test-jax-float64: override PYTEST_ARGS += -m float64
 
 test-%: $(VENV)/installed-test
 	@echo "==== Tests on $* ===="
