@@ -103,7 +103,9 @@ def test_limit(gate, value, product):
     ],
 )
 def test_limit_keeps_the_dtype(dtype):
-    values = keras.ops.cast(tensor(np.linspace(-9.0, 9.0, 5)), dtype)
+    values = keras.ops.cast(
+        tensor(np.linspace(-9.0, 9.0, 5, dtype="float32")), dtype
+    )
     for result in clamp(values, values, 7.0):
         assert keras.backend.standardize_dtype(result.dtype) == dtype
 
