@@ -157,7 +157,7 @@ def test_mean_of_a_large_map_of_tens(dtype, masked):
         weight.assign(np.eye(2))
     call = {"mask": tensor(mask)} if masked else {}
     # The gate is the mean itself.
-    output = layer(keras.ops.cast(tensor(x), dtype), **call)
+    output = layer(keras.ops.cast(tensor(x, "float32"), dtype), **call)
     result = to_numpy(keras.ops.cast(output, "float32"))
     np.testing.assert_array_equal(result[0, :250], 100.0)
 
@@ -165,7 +165,7 @@ def test_mean_of_a_large_map_of_tens(dtype, masked):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_mean_of_channels_in_half_precision(dtype):
     """Each of 8192 channels is 10: the sum overflows float16."""
-    x = keras.ops.cast(tensor(np.full((1, 3, 8192), 10.0)), dtype)
+    x = keras.ops.cast(tensor(np.full((1, 3, 8192), 10.0, "float32")), dtype)
     layer = SpatialGate(
         1,
         gate_activation="linear",
