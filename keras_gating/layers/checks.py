@@ -3,6 +3,8 @@
 import math
 import numbers
 
+from keras import initializers
+
 
 def one_of(name, value, choices):
     """Returns `value` if it is among `choices`, else raises."""
@@ -82,3 +84,20 @@ def odd_size(name, value, optional=False):
     if value is not None and value % 2 == 0:
         raise ValueError(f"`{name}` must be odd. Received: {name}={value}")
     return value
+
+
+def bias_arguments(layer):
+    """Raises if `layer` has no bias and yet arguments that concern one."""
+    if layer.use_bias:
+        return
+    is_zero = isinstance(layer.bias_initializer, initializers.Zeros)
+    for name, given in (
+        ("bias_initializer", not is_zero),
+        ("bias_regularizer", layer.bias_regularizer is not None),
+        ("bias_constraint", layer.bias_constraint is not None),
+    ):
+        if given:
+            raise ValueError(
+                f"`{name}` has no effect without a bias. Received: "
+                f"use_bias={layer.use_bias}, {name}={getattr(layer, name)!r}"
+            )

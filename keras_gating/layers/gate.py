@@ -140,8 +140,8 @@ class Gate(QuantizedChildren):
             )
         if source == "constant":
             self._check_constant()
-        elif not use_bias:
-            self._check_no_bias()
+        else:
+            checks.bias_arguments(self)
         self._check_start()
         self.reduction = None
         self.projection = None
@@ -299,21 +299,6 @@ class Gate(QuantizedChildren):
                     'A gate with source="constant" has no kernel; its one '
                     f"weight is the bias. `{name}` cannot be set. Received: "
                     f"{name}={getattr(self, name)!r}"
-                )
-
-    def _check_no_bias(self):
-        has_initializer = not isinstance(
-            self.bias_initializer, initializers.Zeros
-        )
-        for name, given in (
-            ("bias_initializer", has_initializer),
-            ("bias_regularizer", self.bias_regularizer is not None),
-            ("bias_constraint", self.bias_constraint is not None),
-        ):
-            if given:
-                raise ValueError(
-                    f"`{name}` has no effect without a bias. Received: "
-                    f"use_bias=False, {name}={getattr(self, name)!r}"
                 )
 
     def _check_shapes(self, inputs_shape, source_shape):

@@ -51,6 +51,7 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
+        checks.bias_arguments(self)
         self.reduction = self.expansion = None
         starts_at_zero = isinstance(self.bias_initializer, initializers.Zeros)
         if not use_bias or starts_at_zero:

@@ -43,6 +43,7 @@ class FeedForwardBase(QuantizedChildren):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
+        checks.bias_arguments(self)
         self.seed = seed
         self.supports_masking = True
         self.hidden = self.projection = None

@@ -64,6 +64,7 @@ class GatedLinearUnit(QuantizedChildren):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
+        checks.bias_arguments(self)
         self.supports_masking = True
         self.projection = None
 

@@ -54,8 +54,8 @@ def insert_gates(model, ending):
         pytest.param(
             "ResNet50",
             marks=pytest.mark.skipif(
-                keras.backend.backend() != "torch",
-                reason="177 layers take a minute to compile",
+                keras.backend.backend() == "jax",
+                reason="177 layers take minutes to compile",
             ),
         ),
     ],
@@ -74,11 +74,14 @@ def test_gates_in_an_application(network, tmp_path):
     before = to_numpy(model(x, training=False))
     assert_close(gated(x, training=False), before, 1e-5)
 
-    jit = keras.backend.backend() == "jax"
+    # Compiling 177 layers as one takes more than a minute, so on TensorFlow
+    # they are trained layer by layer.
+    eager = network == "ResNet50"
     gated.compile(
         keras.optimizers.SGD(1e-3),
         "sparse_categorical_crossentropy",
-        jit_compile=jit,
+        run_eagerly=eager,
+        jit_compile=not eager and keras.backend.backend() == "jax",
     )
     assert np.isfinite(gated.train_on_batch(x, y))
     for gate in gates:
