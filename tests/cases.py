@@ -8,12 +8,14 @@ from tests.contract.rows.channel import channel_cases
 from tests.contract.rows.feed_forward import feed_forward_cases
 from tests.contract.rows.gate import gate_cases
 from tests.contract.rows.gated_attention import gated_attention_cases
+from tests.contract.rows.gated_attention_unit import gated_attention_unit_cases
 from tests.contract.rows.glu import glu_cases
 
 CASES = [
     *gate_cases(),
     *gated_attention_cases(),
     *attention_block_cases(),
+    *gated_attention_unit_cases(),
     *glu_cases(),
     *feed_forward_cases(),
     *channel_cases(),

@@ -2,6 +2,9 @@
 
 from keras_gating.functional.attention import dot_product_attention
 from keras_gating.functional.attention import explicit_attention
+from keras_gating.functional.attention_weights import laplace
+from keras_gating.functional.attention_weights import relu2
+from keras_gating.functional.chunks import mixed_chunk_attention
 from keras_gating.functional.gate import apply_gate
 from keras_gating.functional.gate import vanishes_at_zero
 from keras_gating.functional.glu import glu
@@ -9,7 +12,11 @@ from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
 from keras_gating.functional.masks import sliding_window_mask
+from keras_gating.functional.offset_scale import offset_scale
+from keras_gating.functional.quadratic import quadratic_attention
 from keras_gating.functional.recording import record_into
+from keras_gating.functional.relative_position import relative_position_bias
+from keras_gating.functional.relative_position import relative_position_bucket
 from keras_gating.functional.rotary import apply_rotary
 
 __all__ = [
@@ -21,7 +28,14 @@ __all__ = [
     "dot_product_attention",
     "explicit_attention",
     "glu",
+    "laplace",
+    "mixed_chunk_attention",
+    "offset_scale",
+    "quadratic_attention",
     "record_into",
+    "relative_position_bias",
+    "relative_position_bucket",
+    "relu2",
     "sliding_window_mask",
     "vanishes_at_zero",
 ]

@@ -4,6 +4,9 @@ from keras_gating.layers.attention.gated_attention import GatedAttention
 from keras_gating.layers.attention.gated_attention_block import (
     GatedAttentionBlock,
 )
+from keras_gating.layers.attention.gated_attention_unit import (
+    GatedAttentionUnit,
+)
 from keras_gating.layers.channel.cbam import CBAM
 from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.efficient_channel_attention import ECA
@@ -29,6 +32,7 @@ __all__ = [
     "Gate",
     "GatedAttention",
     "GatedAttentionBlock",
+    "GatedAttentionUnit",
     "GatedFeedForward",
     "ReGLU",
     "SpatialGate",

@@ -35,6 +35,8 @@ OBJECTS = {
     "constraint": keras.constraints,
     "activation": keras.activations,
 }
+# Chosen among names of our own, which Keras does not know.
+OWN_NAMES = {"attention_activation"}
 CASES_WITH_ARGUMENTS = [case for case in CASES if case.arguments]
 ARGUMENTS = [
     (case, name)
@@ -151,6 +153,8 @@ def check_config_is_what_was_passed(case, name):
 def as_stored(name, value):
     """The value of an argument as the configuration holds it."""
     module = OBJECTS.get(name.rpartition("_")[2])
+    if name in OWN_NAMES:
+        module = None
     if name == "dtype":
         module = keras.dtype_policies
     if module is None or value is None:

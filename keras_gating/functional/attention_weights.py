@@ -1,0 +1,98 @@
+"""From scores to attention weights: squared ReLU, Laplace, softmax."""
+
+import math
+
+from keras import ops
+
+
+def relu2(x):
+    """Squared rectifier, `max(x, 0)²`.
+
+    Args:
+        x: tensor.
+
+    Reference:
+        So et al. 2021, Primer, arXiv 2109.08668.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
+    [0.0, 9.0]
+    """
+    return ops.square(ops.relu(ops.convert_to_tensor(x)))
+
+
+def laplace(x):
+    """Bounded stand-in for `relu2`, a normal distribution function.
+
+    `½ (1 + erf((x − μ) / (σ √2)))` with `μ = √½` and `σ = √(1/4π)`, for which
+    value and slope at `μ` are those of `relu2`.
+
+    Args:
+        x: tensor.
+
+    Reference:
+        Ma et al. 2022, Mega, arXiv 2209.10655.
+
+    Example:
+
+    >>> import math
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> float(functional.laplace(np.array(math.sqrt(0.5), "float32")))
+    0.5
+    """
+    x = ops.convert_to_tensor(x)
+    mean, deviation = math.sqrt(0.5), math.sqrt(1.0 / (4.0 * math.pi))
+    z = (x - mean) * (1.0 / (deviation * math.sqrt(2.0)))
+    return (ops.erf(z) + 1.0) * 0.5
+
+
+ACTIVATIONS = {"relu2": relu2, "laplace": laplace, "softmax": None}
+
+
+def attention_weights(scores, activation, visible=None):
+    """Weights of the values, zero where a key is hidden.
+
+    Args:
+        scores: tensor `(…, S)`, in float32 at least.
+        activation: `"relu2"`, `"laplace"` or `"softmax"`.
+        visible: boolean, broadcasts against `scores`; `None` shows all.
+    """
+    if activation == "softmax":
+        if visible is not None:
+            lowest = ops.cast(-1e38, scores.dtype)
+            scores = ops.where(visible, scores, lowest)
+        # Of a single key Keras warns that its weight is always 1.
+        single = scores.shape[-1] == 1
+        weights = ops.ones_like(scores) if single else ops.softmax(scores)
+    else:
+        weights = ACTIVATIONS[activation](scores)
+    if visible is None:
+        return weights
+    return ops.where(visible, weights, ops.zeros((), weights.dtype))
+
+
+def weighted_values(equation, weights, values, divisor=None):
+    """Sum of the values by their weights, divided by `divisor`.
+
+    Args:
+        equation: einsum equation of the sum.
+        weights: tensor, in float32 at least.
+        values: tensor. The result has its dtype.
+        divisor: tensor that broadcasts against weights and result, or `None`.
+            Where it is 0, the sum is not divided.
+    """
+    if divisor is not None:
+        divisor = ops.where(divisor > 0, divisor, ops.ones_like(divisor))
+        divisor = ops.cast(divisor, weights.dtype)
+        is_half = weights.dtype != values.dtype
+        num_keys, width = weights.shape[-1], values.shape[-1]
+        if is_half or (num_keys is not None and num_keys < width):
+            # An undivided sum may exceed half precision; else it is a matter
+            # of which is smaller.
+            weights, divisor = weights / divisor, None
+    context = ops.einsum(equation, ops.cast(weights, values.dtype), values)
+    return context if divisor is None else context / divisor

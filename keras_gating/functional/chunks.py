@@ -1,0 +1,246 @@
+"""Mixed chunk attention: quadratic in a chunk, linear across chunks."""
+
+import math
+
+from keras import ops
+
+from keras_gating.functional.attention_weights import attention_weights
+from keras_gating.functional.attention_weights import weighted_values
+from keras_gating.functional.gate import to_float32
+from keras_gating.functional.masks import as_boolean_mask
+from keras_gating.functional.masks import hide
+from keras_gating.functional.masks import intersection
+from keras_gating.functional.relative_position import relative_position_bias
+
+
+def mixed_chunk_attention(
+    queries,
+    keys,
+    value,
+    chunk_size,
+    activation="relu2",
+    divisors=("visible", "visible"),
+    key_mask=None,
+    is_causal=False,
+    position_bias=None,
+):
+    """Attention in time and memory that are linear in the length.
+
+    `context = activation(q kᵀ / √D + b) v / n + q' (k'ᵀ v) / n'`
+
+    The first term is among the positions of a chunk. The second, linear one
+    ranges over all positions, or, when causal, over those of earlier chunks;
+    it costs a product with one `(D, E)` matrix a chunk.
+
+    Args:
+        queries: pair of tensors `(B, T, D)`, q and q'.
+        keys: pair of tensors `(B, T, D)`, k and k'.
+        value: `(B, T, E)`.
+        chunk_size: number of positions in a chunk, a positive integer. The
+            last chunk may be shorter.
+        activation: `"relu2"` or `"laplace"`.
+        divisors: n and n', each a number or `"visible"`, for each row the
+            number of keys that the term shows to it.
+        key_mask: boolean or 0 and 1, `(B, T)`.
+        is_causal: hide later keys.
+        position_bias: table `(num_buckets,)` of `relative_position_bias`, for
+            the first term.
+
+    Returns:
+        A tensor `(B, T, E)`.
+
+    Reference:
+        Hua et al. 2022, FLASH, arXiv 2202.10447.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> x = np.ones((1, 5, 4), "float32")
+    >>> context = functional.mixed_chunk_attention(
+    ...     (x, x), (x, x), x, chunk_size=2, is_causal=True)
+    >>> [float(y) for y in context[0, :, 0]]
+    [4.0, 4.0, 8.0, 8.0, 8.0]
+    """
+    value = ops.convert_to_tensor(value)
+    length = ops.shape(value)[1]
+    if value.shape[1] is not None:
+        chunk_size = min(chunk_size, max(value.shape[1], 1))
+    if key_mask is not None:
+        key_mask = as_boolean_mask(key_mask, "key_mask")
+    key_mask = _with_padding(key_mask, value, chunk_size)
+    query, linear_query, key, linear_key, value = (
+        split_chunks(ops.convert_to_tensor(x), chunk_size)
+        for x in (*queries, *keys, value)
+    )
+    context = within_chunks(
+        query,
+        key,
+        value,
+        activation,
+        divisors[0],
+        key_mask,
+        ops.arange(chunk_size, dtype="int32") if is_causal else None,
+        position_bias,
+    )
+    if is_causal:
+        sums, counts = chunk_sums(linear_key, value, key_mask)
+        (sums, _), (counts, _) = running_sums(sums), running_sums(counts)
+    else:
+        sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
+    context = context + across_chunks(linear_query, sums, counts, divisors[1])
+    return _as_one(context)[:, 0, :length]
+
+
+def split_chunks(x, chunk_size):
+    """`(B, chunks, chunk_size, …)` from `(B, T, …)`, zeros at the end."""
+    shape = ops.shape(x)
+    missing = -shape[1] % chunk_size
+    if not isinstance(missing, int) or missing:
+        zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
+        x = ops.concatenate([x, zeros], axis=1)
+    return ops.reshape(x, (shape[0], -1, chunk_size, *shape[2:]))
+
+
+def within_chunks(
+    query,
+    key,
+    value,
+    activation,
+    divisor="visible",
+    key_mask=None,
+    rows=None,
+    position_bias=None,
+):
+    """The quadratic term.
+
+    Args:
+        query: `(B, chunks, R, D)`.
+        key: `(B, chunks, C, D)`.
+        value: `(B, chunks, C, E)`.
+        activation: see `mixed_chunk_attention`.
+        divisor: the first of `divisors` there.
+        key_mask: boolean `(B or 1, chunks, C)`.
+        rows: positions `(R,)` of the queries in their chunk, in the causal
+            case. Without, R is C and every key is shown.
+        position_bias: see `mixed_chunk_attention`.
+    """
+    query = query * ops.convert_to_tensor(
+        1.0 / math.sqrt(query.shape[-1]), dtype=query.dtype
+    )
+    scores = to_float32(ops.einsum("bgrd,bgcd->bgrc", query, key))
+    chunk_size = key.shape[2]
+    if position_bias is not None:
+        bias = relative_position_bias(
+            position_bias,
+            query.shape[2],
+            chunk_size,
+            0 if rows is None else rows[0],
+            rows is not None,
+        )
+        scores = scores + ops.cast(bias, scores.dtype)
+    visible = None if key_mask is None else ops.expand_dims(key_mask, 2)
+    if rows is not None:
+        columns = ops.arange(chunk_size, dtype="int32")
+        seen = ops.expand_dims(rows, -1) >= columns
+        visible = intersection(
+            visible, ops.reshape(seen, (1, 1, -1, chunk_size))
+        )
+    if divisor == "visible":
+        divisor = _visible_count(key_mask, rows, chunk_size)
+    weights = attention_weights(scores, activation, visible)
+    divisor = ops.convert_to_tensor(divisor)
+    return weighted_values("bgrc,bgce->bgre", weights, value, divisor)
+
+
+def chunk_sums(key, value, key_mask=None):
+    """`Σ kᵀ v` of each chunk in float32 at least, and the number of keys.
+
+    Args:
+        key: `(B, chunks, C, D)`.
+        value: `(B, chunks, C, E)`.
+        key_mask: boolean `(B or 1, chunks, C)`.
+
+    Returns:
+        Tensors `(B, chunks, D, E)` and `(B or 1, chunks)`.
+    """
+    if key_mask is None:
+        counts = ops.full((1, ops.shape(key)[1]), key.shape[2], "int32")
+    else:
+        key = hide(key, ops.expand_dims(key_mask, -1))
+        counts = ops.sum(ops.cast(key_mask, "int32"), axis=2)
+    key, value = to_float32(key), to_float32(value)
+    return ops.einsum("bgcd,bgce->bgde", key, value), counts
+
+
+def running_sums(sums, start=None):
+    """Sums over all earlier chunks.
+
+    Args:
+        sums: `(B, chunks, …)`, those of each chunk.
+        start: `(B, …)`, what the first chunk gets. Defaults to zeros.
+
+    Returns:
+        A tensor like `sums`, and `(B, …)`, the sum over all.
+    """
+    if start is None:
+        start = ops.zeros_like(sums[:, 0])
+    # Not `ops.cumsum`: on JAX its time grows faster than the length, on torch
+    # it makes float32 of float64.
+    total, before = ops.scan(
+        lambda carry, x: (carry + x, carry), start, ops.moveaxis(sums, 1, 0)
+    )
+    return ops.moveaxis(before, 0, 1), total
+
+
+def across_chunks(query, sums, counts, divisor="visible"):
+    """The linear term, from `Σ kᵀ v` over all that each chunk sees.
+
+    Args:
+        query: `(B, chunks, R, D)`.
+        sums: `(B, chunks or 1, D, E)`.
+        counts: `(B or 1, chunks or 1)`, the numbers of keys in them.
+        divisor: the second of `divisors` of `mixed_chunk_attention`.
+    """
+    if divisor == "visible":
+        divisor = ops.maximum(counts, 1)
+        divisor = ops.expand_dims(ops.expand_dims(divisor, -1), -1)
+    # The mean is of the size of one summand, which half precision can hold.
+    means = sums / ops.cast(divisor, sums.dtype)
+    means = ops.cast(means, query.dtype)
+    if means.shape[1] == 1:
+        return ops.einsum("bgrd,bde->bgre", query, means[:, 0])
+    return ops.einsum("bgrd,bgde->bgre", query, means)
+
+
+def _as_one(x):
+    """`(B, 1, chunks · C, …)`: all chunks in one."""
+    if x is None:
+        return None
+    shape = ops.shape(x)
+    return ops.reshape(x, (shape[0], 1, -1, *shape[3:]))
+
+
+def _with_padding(key_mask, value, chunk_size):
+    """Mask of `(B or 1, chunks, C)` that hides what fills the last chunk."""
+    shape = ops.shape(value)
+    if key_mask is None:
+        if isinstance(shape[1], int) and shape[1] % chunk_size == 0:
+            return None
+        key_mask = ops.ones((1, shape[1]), "bool")
+    return split_chunks(key_mask, chunk_size)
+
+
+def _visible_count(key_mask, rows, chunk_size):
+    """Number of keys that each row sees in its chunk."""
+    if key_mask is None:
+        if rows is None:
+            return chunk_size
+        return ops.reshape(rows + 1, (1, 1, -1, 1))
+    count = ops.cast(key_mask, "int32")
+    if rows is None:
+        return ops.reshape(
+            ops.sum(count, axis=2), (*ops.shape(count)[:2], 1, 1)
+        )
+    count = ops.take(ops.cumsum(count, axis=2), rows, axis=2)
+    return ops.expand_dims(count, -1)

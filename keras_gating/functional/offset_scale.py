@@ -1,0 +1,38 @@
+"""Several cheap views of one projection: a scale and an offset each."""
+
+from keras import ops
+
+
+def offset_scale(inputs, scale, offset):
+    """Derives several tensors from one by a scale and an offset for each.
+
+    `outputs[i] = inputs ⊙ scale[i] + offset[i]`
+
+    Queries and keys that share a projection differ by these alone.
+
+    Args:
+        inputs: tensor `(…, D)`.
+        scale: tensor `(n, D)`.
+        offset: tensor `(n, D)`.
+
+    Returns:
+        A list of n tensors with the shape and dtype of `inputs`.
+
+    Reference:
+        Hua et al. 2022, arXiv 2202.10447.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> x = np.array([[1.0, 2.0]], "float32")
+    >>> scale = np.array([[1.0, 1.0], [3.0, 0.0]], "float32")
+    >>> offset = np.array([[0.0, 0.0], [0.0, 5.0]], "float32")
+    >>> query, key = functional.offset_scale(x, scale, offset)
+    >>> [float(y) for y in key[0]]
+    [3.0, 5.0]
+    """
+    inputs = ops.convert_to_tensor(inputs)
+    scales = ops.unstack(ops.cast(scale, inputs.dtype), axis=0)
+    offsets = ops.unstack(ops.cast(offset, inputs.dtype), axis=0)
+    return [inputs * a + b for a, b in zip(scales, offsets)]

@@ -1,0 +1,162 @@
+"""Attention of one head whose weights need not add up to 1."""
+
+import functools
+import math
+
+from keras import ops
+
+from keras_gating.functional.attention_weights import attention_weights
+from keras_gating.functional.attention_weights import weighted_values
+from keras_gating.functional.blockwise import map_row_blocks
+from keras_gating.functional.gate import to_float32
+from keras_gating.functional.masks import as_boolean_mask
+from keras_gating.functional.masks import intersection
+from keras_gating.functional.relative_position import relative_position_bias
+
+
+def quadratic_attention(
+    query,
+    key,
+    value,
+    activation="relu2",
+    divisor="visible",
+    mask=None,
+    key_mask=None,
+    is_causal=False,
+    offset=0,
+    position_bias=None,
+    block_size=None,
+):
+    """Attention over single-head tensors with a choice of weights.
+
+    `context = activation(query keyᵀ / √D + b) value / divisor`
+
+    Weights of hidden keys are zero, so a row without any visible key gets
+    zeros. The query is scaled before the product and the weights are computed
+    in float32 at least.
+
+    Args:
+        query: `(B, T, D)`.
+        key: `(B, S, D)`.
+        value: `(B, S, E)`.
+        activation: `"relu2"`, `"laplace"` or `"softmax"`.
+        divisor: `"visible"`, for each row the number of keys it sees, or a
+            number. A softmax is not divided.
+        mask: boolean or 0 and 1, `(B, T, S)`; sizes 1 broadcast.
+        key_mask: the same, `(B, S)`.
+        is_causal: hide later keys, in addition to the masks.
+        offset: position of the first query, an integer or a scalar tensor;
+            keys count from 0.
+        position_bias: table `(num_buckets,)` of `relative_position_bias`.
+        block_size: more rows than this are computed in blocks of at most so
+            many, and computed again in the gradient: memory for
+            `S · block_size` weights instead of `S · T`. Needs a known T.
+            Defaults to `None`, all at once.
+
+    Returns:
+        A tensor `(B, T, E)`.
+
+    Reference:
+        Hua et al. 2022, arXiv 2202.10447.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import functional
+    >>> x = np.ones((1, 3, 4), "float32")
+    >>> context = functional.quadratic_attention(x, x, x, is_causal=True)
+    >>> [float(y) for y in context[0, :, 0]]
+    [4.0, 4.0, 4.0]
+    """
+    query, key, value = map(ops.convert_to_tensor, (query, key, value))
+    query = query * ops.convert_to_tensor(
+        1.0 / math.sqrt(query.shape[-1]), dtype=query.dtype
+    )
+    if mask is not None:
+        mask = as_boolean_mask(mask, "mask")
+        sizes = (ops.shape(query)[1], ops.shape(key)[1])
+        mask = ops.broadcast_to(mask, (ops.shape(mask)[0], *sizes))
+    if key_mask is not None:
+        key_mask = as_boolean_mask(key_mask, "key_mask")
+    positions = ops.arange(ops.shape(query)[1], dtype="int32") + offset
+    rows = {
+        "query": query,
+        "positions": ops.expand_dims(positions, 0),
+        "mask": mask,
+    }
+    shared = {
+        "key": key,
+        "value": value,
+        "key_mask": key_mask,
+        "position_bias": position_bias,
+    }
+    count_rows = False
+    if activation == "softmax":
+        pass
+    elif divisor != "visible":
+        shared["divisor"] = ops.convert_to_tensor(divisor)
+    elif mask is not None:
+        count_rows = True
+    elif is_causal:
+        rows["divisor"] = _seen_count(key, key_mask, positions)
+    else:
+        shared["divisor"] = _key_count(key, key_mask)
+    rows = {name: x for name, x in rows.items() if x is not None}
+    shared = {name: x for name, x in shared.items() if x is not None}
+    function = functools.partial(
+        _attend, (*rows, *shared), activation, is_causal, count_rows
+    )
+    length = query.shape[1]
+    if block_size is None or length is None or length <= block_size:
+        return function(*rows.values(), *shared.values())
+    return map_row_blocks(
+        function, list(rows.values()), list(shared.values()), block_size
+    )
+
+
+def _key_count(key, key_mask):
+    """Number of keys, `(B, 1, 1)` with a mask."""
+    if key_mask is None:
+        return ops.convert_to_tensor(ops.shape(key)[1], dtype="int32")
+    count = ops.sum(ops.cast(key_mask, "int32"), axis=1)
+    return ops.reshape(count, (-1, 1, 1))
+
+
+def _seen_count(key, key_mask, positions):
+    """Number of keys up to each position, `(B or 1, T, 1)`."""
+    last = ops.minimum(positions, ops.shape(key)[1] - 1)
+    if key_mask is None:
+        return ops.reshape(last + 1, (1, -1, 1))
+    count = ops.cumsum(ops.cast(key_mask, "int32"), axis=1)
+    return ops.expand_dims(ops.take(count, last, axis=1), -1)
+
+
+def _attend(names, activation, is_causal, count_rows, *tensors):
+    """Attention of some rows, their divisor counted here or given."""
+    x = dict(zip(names, tensors))
+    query, key, positions = x["query"], x["key"], x["positions"][0]
+    scores = to_float32(ops.einsum("btd,bsd->bts", query, key))
+    num_queries, num_keys = ops.shape(query)[1], ops.shape(key)[1]
+    if "position_bias" in x:
+        scores = scores + ops.cast(
+            relative_position_bias(
+                x["position_bias"],
+                num_queries,
+                num_keys,
+                positions[0],
+                is_causal,
+            ),
+            scores.dtype,
+        )
+    visible = x.get("mask")
+    if "key_mask" in x:
+        visible = intersection(visible, ops.expand_dims(x["key_mask"], 1))
+    if is_causal:
+        columns = ops.arange(num_keys, dtype="int32")
+        seen = ops.expand_dims(positions, -1) >= columns
+        visible = intersection(visible, ops.expand_dims(seen, 0))
+    divisor = x.get("divisor")
+    if count_rows:
+        divisor = ops.sum(ops.cast(visible, "int32"), axis=-1, keepdims=True)
+    weights = attention_weights(scores, activation, visible)
+    return weighted_values("bts,bse->bte", weights, x["value"], divisor)

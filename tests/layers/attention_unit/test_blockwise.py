@@ -1,0 +1,103 @@
+"""Blocks of rows give the numbers and gradients of the whole."""
+
+import numpy as np
+import pytest
+
+from keras_gating import _backend
+from keras_gating import functional
+from tests.gradients import gradients
+from tests.layers.attention_unit.common import unit
+from tests.utils import assert_close
+from tests.utils import normal
+from tests.utils import random_weights
+from tests.utils import tensor
+from tests.utils import to_numpy
+
+X = normal(2, 11, 6)
+FORMS = {
+    "relu2-t5": {"position": "t5"},
+    "laplace": {"attention_activation": "laplace", "divisor": "length"},
+    "softmax": {"attention_activation": "softmax"},
+}
+MASKS = {
+    "full": {},
+    "causal": {"use_causal_mask": True},
+    "padding": {
+        "mask": np.arange(11) < np.array([[11], [7]]),
+        "use_causal_mask": True,
+    },
+    "pairs": {
+        "attention_mask": np.random.default_rng(0).random((11, 11)) < 0.6
+    },
+}
+
+
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("form", FORMS)
+def test_gradients_are_those_of_the_whole(form, masks):
+    call = {
+        name: tensor(x) if isinstance(x, np.ndarray) else x
+        for name, x in MASKS[masks].items()
+    }
+    results = []
+    for block_size in (None, 4):
+        layer = unit(X, **FORMS[form], block_size=block_size)
+        output, (for_input,), for_weights = gradients(
+            layer, [X], normal(*X.shape, seed=1), **call
+        )
+        results.append([output, for_input, *for_weights.values()])
+    for actual, expected in zip(*reversed(results), strict=True):
+        assert_close(actual, expected, 1e-5)
+
+
+@pytest.mark.parametrize("block_size", [1, 5, 6, 10, 11, 50])
+def test_sizes_of_blocks(block_size):
+    whole, blocks = unit(X, block_size=None), unit(X, block_size=block_size)
+    call = {"use_causal_mask": True}
+    assert_close(blocks(X, **call), whole(X, **call), 1e-5)
+
+
+def test_compiled():
+    layer = unit(X, block_size=4, position="t5")
+    compiled = _backend.compiled(lambda x: layer(x, use_causal_mask=True))
+    expected = layer(X, use_causal_mask=True)
+    assert_close(compiled(tensor(X)), expected, 1e-5)
+
+
+def test_training_step_compiled():
+    import keras
+
+    losses = []
+    for block_size in (None, 4):
+        layer = unit(X, block_size=block_size, position="t5", norm_first=True)
+        model = keras.Sequential([keras.Input(X.shape[1:]), layer])
+        random_weights(layer)
+        jit = keras.backend.backend() != "torch"
+        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=jit)
+        target = normal(*X.shape, seed=2)
+        losses.append([model.train_on_batch(X, target) for _ in range(3)])
+    assert losses[0][2] < losses[0][0]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
+def test_automatic_blocks(monkeypatch):
+    """Beyond length 2048, in blocks of at most 256."""
+    sizes = []
+
+    def record(*args, block_size=None, **kwargs):
+        sizes.append(block_size)
+        return kwargs.pop("value", args[2])
+
+    monkeypatch.setattr(functional, "quadratic_attention", record)
+    layer = unit(X, expansion_factor=0.5)
+    for length in (2048, 2049):
+        layer(normal(1, length, 6))
+    assert sizes == [None, 256]
+
+
+def test_automatic_blocks_equal_the_whole():
+    x = normal(1, 2049, 6)
+    whole = unit(x, block_size=None, position="t5")
+    blocks = unit(x, position="t5")
+    call = {"use_causal_mask": True}
+    assert_close(to_numpy(blocks(x, **call)), whole(x, **call), 1e-5)

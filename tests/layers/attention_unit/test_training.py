@@ -1,0 +1,144 @@
+"""Training, recorded gates, precision, kernels of the unit."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+from keras_gating import functional
+from keras_gating.layers import GatedAttentionUnit
+from tests.layers.attention_unit.common import unit
+from tests.utils import assert_close
+from tests.utils import normal
+from tests.utils import random_weights
+from tests.utils import to_numpy
+
+X = normal(2, 7, 6)
+FORMS = {
+    "relu2": {},
+    "laplace-t5": {"attention_activation": "laplace", "position": "t5"},
+    "softmax": {"attention_activation": "softmax"},
+    "chunked": {"chunk_size": 3},
+}
+by_form = pytest.mark.parametrize("form", FORMS)
+
+
+@by_form
+def test_every_weight_moves_from_its_start(form):
+    """With Adam, which the flat start of the squared ReLU needs."""
+    layer = GatedAttentionUnit(key_dim=16, norm_first=True, **FORMS[form])
+    model = keras.Sequential([keras.Input(X.shape[1:]), layer])
+    before = [to_numpy(weight) for weight in model.weights]
+    model.compile(keras.optimizers.Adam(1e-2, epsilon=1e-12), "mse")
+    target = normal(*X.shape, seed=1)
+    losses = [float(model.train_on_batch(X, target)) for _ in range(8)]
+    assert losses[-1] < losses[0]
+    for weight, old in zip(model.weights, before):
+        assert np.abs(to_numpy(weight) - old).max() > 1e-3, weight.path
+
+
+def test_initial_weights():
+    layer = GatedAttentionUnit(key_dim=512, position="t5", chunk_size=4)
+    layer.build(X.shape)
+    scale = to_numpy(layer.query_key_scale)
+    assert scale.shape == (4, 512)
+    assert abs(scale.std() - 0.02) < 2e-3 and abs(scale.mean()) < 2e-3
+    assert not to_numpy(layer.query_key_offset).any()
+    assert not to_numpy(layer.position_bias).any()
+    value, gate = np.moveaxis(to_numpy(layer.hidden_dense.kernel), 1, 0)
+    assert np.abs(value - gate).max() > 0.1
+
+
+def test_two_units_have_the_parameters_of_attention_and_feed_forward():
+    """12 d² of either, but for the shared projection and vectors."""
+    width, key_dim = 64, 16
+    layer = GatedAttentionUnit(key_dim=key_dim)
+    layer.build((None, None, width))
+    kernels = [
+        layer.hidden_dense.kernel,
+        layer.shared_dense.kernel,
+        layer.output_dense.kernel,
+    ]
+    sizes = [np.prod(kernel.shape) for kernel in kernels]
+    assert 2 * sum(sizes) == 12 * width**2 + 2 * width * key_dim
+
+
+@by_form
+def test_recording_sees_the_gate(form):
+    layer = unit(X, **FORMS[form])
+    seen = []
+    real = np.arange(7) < np.array([[7], [4]])
+    with functional.record_into(lambda *values: seen.append(values)):
+        layer(X, mask=real)
+    ((path, gate, mask),) = seen
+    assert path == layer.path
+    np.testing.assert_array_equal(to_numpy(mask), real)
+    kernel = to_numpy(layer.hidden_dense.kernel)[:, 1]
+    bias = to_numpy(layer.hidden_dense.bias)[1]
+    logits = X @ kernel + bias
+    expected = logits / (1 + np.exp(-logits))
+    assert_close(to_numpy(gate)[real], expected[real], 1e-5)
+
+
+@by_form
+def test_closed_gate_leaves_the_bias(form):
+    layer = unit(X, **FORMS[form], activation="sigmoid")
+    bias = to_numpy(layer.hidden_dense.bias)
+    bias[1] = -1e4
+    layer.hidden_dense.bias.assign(bias)
+    expected = np.tile(to_numpy(layer.output_dense.bias), (2, 7, 1))
+    np.testing.assert_array_equal(to_numpy(layer(X)), expected)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 300])
+def test_half_precision_does_not_overflow(chunk_size):
+    """64 · 48 · 48 exceeds 65504, over √64 it fits; so do means, not sums."""
+    x = np.ones((1, 300, 4), "float16")
+    layer = GatedAttentionUnit(
+        key_dim=64,
+        attention_activation="laplace",
+        chunk_size=chunk_size,
+        activation="linear",
+        kernel_initializer="zeros",
+        bias_initializer="ones",
+        dtype="float16",
+    )
+    layer.build(x.shape)
+    first, linear = np.full(64, 48.0), np.full(64, 8.0)
+    scale = [first, first] if chunk_size is None else [first, linear] * 2
+    layer.query_key_scale.assign(np.stack(scale))
+    layer.output_dense.kernel.assign(np.eye(8, 4))
+    # The bias, a weight of 1, and 64 · 8 · 8 from the linear term.
+    expected = 2.0 if chunk_size is None else 2.0 + 4096.0
+    output = np.float32(to_numpy(layer(x)))
+    np.testing.assert_allclose(output, expected, rtol=1e-2)
+
+
+@by_form
+def test_lora_trains_low_rank_updates(form):
+    layer = unit(X, **FORMS[form])
+    before = layer(X)
+    layer.enable_lora(2)
+    names = {w.path.rpartition("/")[2] for w in layer.trainable_weights}
+    assert {"lora_kernel_a", "lora_kernel_b"} <= names
+    assert "kernel" not in names
+    assert_close(layer(X), before, 1e-6)
+    random_weights(layer)
+    assert np.abs(to_numpy(layer(X)) - to_numpy(before)).max() > 1e-3
+
+
+@pytest.mark.parametrize("mode", ["int8", "float8"])
+def test_quantized_models_reload_exactly(mode, tmp_path):
+    layer = unit(X, chunk_size=3, position="t5", norm_first=True)
+    model = keras.Sequential([keras.Input(X.shape[1:]), layer])
+    plain = to_numpy(model(X))
+    with warnings.catch_warnings():
+        # Keras says of each layer without kernels that it has none.
+        warnings.simplefilter("ignore")
+        model.quantize(mode)
+    quantized = to_numpy(model(X))
+    assert np.any(plain != quantized)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(X)), quantized)
