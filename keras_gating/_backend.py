@@ -43,13 +43,20 @@ except ModuleNotFoundError as error:
     raise ImportError(_missing_backend_message(error.name)) from None
 
 
-def compiled(function):
+def compiled(function, xla=True):
     """Compiles `function`, or returns it as it is where nothing compiles.
 
     `jax.jit` on JAX, XLA on TensorFlow with a fallback to graph mode for what
     XLA cannot compile, `function` itself elsewhere. Arguments are nests of
     tensors. On JAX whatever the function closes over, weights included, is
     read when it is traced: compile anew after changing it.
+
+    Args:
+        function: what to compile.
+        xla: False for graph mode on TensorFlow from the start. Second
+            derivatives need it: under XLA TensorFlow has none through
+            concatenation and slices, and once tried the fallback has none
+            either.
     """
     backend = keras.config.backend()
     if backend == "jax":
@@ -57,16 +64,17 @@ def compiled(function):
 
         return jax.jit(function)
     if backend == "tensorflow":
-        return _compiled_tensorflow(function)
+        return _compiled_tensorflow(function, use_xla=xla)
     return function
 
 
-def _compiled_tensorflow(function):
+def _compiled_tensorflow(function, use_xla):
     import tensorflow as tf
 
-    graph = tf.function(function)
-    xla = tf.function(function, jit_compile=True)
-    use_xla = True
+    # What is written in `keras.ops` needs no conversion of Python's own
+    # control flow.
+    graph = tf.function(function, autograph=False)
+    xla = tf.function(function, autograph=False, jit_compile=True)
 
     def call(*args, **kwargs):
         nonlocal use_xla

@@ -13,7 +13,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 PUBLIC = [
     f"keras_gating.{package.__name__.rpartition('.')[2]}.{name}"
-    for package in (keras_gating.layers, keras_gating.functional)
+    for package in (
+        keras_gating.layers,
+        keras_gating.functional,
+        keras_gating.geometry,
+    )
     for name in package.__all__
 ]
 
