@@ -11,12 +11,16 @@ import rich.console
 import keras_gating
 from keras_gating.experiments import channels
 from keras_gating.experiments import console as terminal
+from keras_gating.experiments import curvature
 from keras_gating.experiments import depth
 from keras_gating.experiments import digits
 from keras_gating.experiments import feedforward
+from keras_gating.experiments import functions
+from keras_gating.experiments import gau
 from keras_gating.experiments import plots
 from keras_gating.experiments import products
 from keras_gating.experiments import sources
+from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
 from keras_gating.experiments.extras import MissingExtraError
 from keras_gating.experiments.extras import require
@@ -75,9 +79,17 @@ def _demo_xor(seeds=20, **options):
     return xor.run(seeds=seeds, arms=DEMO_ARMS, **options)
 
 
+def _demo_curvature(seeds=5, **options):
+    return curvature.run(seeds=seeds, **curvature.DEMO, **options)
+
+
 # What each sub-command runs, by the name on its progress bar.
 _RUNS: dict[str, dict] = {
-    "demo": {"xor": _demo_xor, "digits": digits.run},
+    "demo": {
+        "xor": _demo_xor,
+        "digits": digits.run,
+        "curvature": _demo_curvature,
+    },
     "xor": {"xor": xor.run},
     "digits": {"digits": digits.run},
     "products": {"products": products.run},
@@ -85,10 +97,14 @@ _RUNS: dict[str, dict] = {
     "feedforward": {"feedforward": feedforward.run},
     "channels": {"channels": channels.run},
     "depth": {"depth": depth.run},
+    "gau": {"gau": gau.run},
+    "triangle": {"triangle": triangle.run},
+    "curvature": {"curvature": curvature.run},
+    "functions": {"functions": functions.run},
 }
 
 _HELP = {
-    "demo": "XOR with three arms, then digits",
+    "demo": "XOR with three arms, digits, then curvature",
     "xor": "XOR: an affine readout cannot, a gated one can",
     "digits": "gated against ungated attention on handwritten digits",
     "products": "what fits products, gated linear units or plain layers",
@@ -96,6 +112,10 @@ _HELP = {
     "feedforward": "gated against plain feed-forward layers on real text",
     "channels": "channel gates in a convolutional network on digits",
     "depth": "where gates start, and what keeps deep stacks trainable",
+    "gau": "gated attention units against attention and feed-forward",
+    "triangle": "triangles and parallels tell the sign of curvature apart",
+    "curvature": "what gates do to curvature, and accuracy with it",
+    "functions": "how each gate function bends space",
 }
 
 
@@ -106,7 +126,8 @@ def _parse(argv):
         type=_positive,
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
-        "10 for products, 5 for all others)",
+        "100 for functions, 20 for triangle, 10 for products and curvature, "
+        "3 for gau, 5 for all others)",
     )
     common.add_argument(
         "--backend",

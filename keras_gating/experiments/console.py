@@ -5,12 +5,16 @@ import contextlib
 import rich.progress
 
 from keras_gating.experiments.channels_report import print_channels
+from keras_gating.experiments.curvature_report import print_curvature
 from keras_gating.experiments.depth_report import print_depth
 from keras_gating.experiments.feedforward_report import print_feedforward
+from keras_gating.experiments.functions_report import print_functions
+from keras_gating.experiments.gau_report import print_gau
 from keras_gating.experiments.products_report import print_products
 from keras_gating.experiments.sources_report import print_sources
 from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import table as new_table
+from keras_gating.experiments.triangle_report import print_triangle
 
 
 @contextlib.contextmanager
@@ -144,4 +148,8 @@ _PRINTERS = {
     "feedforward": print_feedforward,
     "channels": print_channels,
     "depth": print_depth,
+    "gau": print_gau,
+    "triangle": print_triangle,
+    "curvature": print_curvature,
+    "functions": print_functions,
 }

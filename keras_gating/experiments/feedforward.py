@@ -7,13 +7,12 @@ pair; the learning rate warms up and decays to 0 by a cosine, without which the
 noise of the last steps hides the differences.
 """
 
-import keras
 import numpy as np
 
 from keras_gating.experiments import comparison
+from keras_gating.experiments import next_character
 from keras_gating.experiments.characters import Text
 from keras_gating.experiments.characters import even_windows
-from keras_gating.experiments.characters import random_windows
 from keras_gating.experiments.feedforward_model import DIM
 from keras_gating.experiments.feedforward_model import HIDDEN
 from keras_gating.experiments.feedforward_model import LAYERS
@@ -25,13 +24,10 @@ from keras_gating.experiments.population import seeded
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
-from keras_gating.experiments.training import fit_in_one_epoch
 from keras_gating.experiments.training import restart
 from keras_gating.layers import checks
 
-BATCH = 16
 VALIDATION_WINDOWS = 512
-WARMUP_SHARE = 0.1
 
 
 def run(
@@ -74,8 +70,10 @@ def run(
             progress.describe(f"{arm.title}, seed {seed}")
             with seeded(seed):
                 restart(model, build(arm))
-            seconds.append(_train(model, text, seed, steps, progress))
-            losses.append(_loss(model, validation))
+            seconds.append(
+                next_character.train(model, text, seed, steps, LENGTH, progress)
+            )
+            losses.append(next_character.validation_loss(model, validation))
         measured[arm.name] = {
             "title": arm.title,
             "gated": arm.variant is not None,
@@ -92,9 +90,9 @@ def run(
         settings={
             "quick": quick,
             "steps": steps,
-            "batch_size": BATCH,
+            "batch_size": next_character.BATCH,
             "learning_rate": learning_rate,
-            "warmup_share": WARMUP_SHARE,
+            "warmup_share": next_character.WARMUP_SHARE,
             "dim": DIM,
             "hidden": HIDDEN,
             "layers": LAYERS,
@@ -140,29 +138,5 @@ def compare(measured):
 
 def _compiled(arm, learning_rate, steps):
     model = build(arm)
-    warmup = max(1, round(WARMUP_SHARE * steps))
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0,
-        max(1, steps - warmup),
-        warmup_target=learning_rate,
-        warmup_steps=warmup,
-    )
-    model.compile(
-        keras.optimizers.Adam(schedule),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
+    next_character.compile_model(model, learning_rate, steps)
     return model
-
-
-def _train(model, text, seed, steps, progress):
-    rng = np.random.default_rng(seed)
-    inputs, targets = random_windows(text.training, rng, steps * BATCH, LENGTH)
-    return fit_in_one_epoch(
-        model, inputs, targets, batch_size=BATCH, progress=progress
-    )
-
-
-def _loss(model, windows):
-    return model.evaluate(
-        *windows, batch_size=VALIDATION_WINDOWS // 4, verbose=0
-    )

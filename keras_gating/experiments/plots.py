@@ -6,10 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from keras_gating.experiments import channels_report
+from keras_gating.experiments import curvature_plots
 from keras_gating.experiments import depth_report
 from keras_gating.experiments import feedforward_report
+from keras_gating.experiments import functions_report
+from keras_gating.experiments import gau_report
 from keras_gating.experiments import products_report
 from keras_gating.experiments import sources_report
+from keras_gating.experiments import triangle_report
 from keras_gating.experiments.figures import COLOURS
 from keras_gating.experiments.figures import figure as new_figure
 from keras_gating.experiments.gate_values import BINS
@@ -25,8 +29,11 @@ def write_plots(results, folder):
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, draw in _PLOTS[results.experiment].items():
-        paths.append(folder / f"{name}.png")
-        draw(results).savefig(paths[-1], dpi=150)
+        figure = draw(results)
+        # A run of some parts of an experiment has no data for the others.
+        if figure is not None:
+            paths.append(folder / f"{name}.png")
+            figure.savefig(paths[-1], dpi=150)
     return paths
 
 
@@ -219,4 +226,8 @@ _PLOTS = {
     "feedforward": feedforward_report.PLOTS,
     "channels": channels_report.PLOTS,
     "depth": depth_report.PLOTS,
+    "gau": gau_report.PLOTS,
+    "triangle": triangle_report.PLOTS,
+    "curvature": curvature_plots.PLOTS,
+    "functions": functions_report.PLOTS,
 }

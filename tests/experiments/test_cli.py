@@ -18,7 +18,11 @@ from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import environment
 from keras_gating.experiments.xor_arms import DEMO_ARMS
 
+FILES = ["curvature.json", "digits.json", "xor.json"]
 PICTURES = [
+    "curvature.png",
+    "curvature_representations.png",
+    "curvature_surfaces.png",
     "digits_accuracy.png",
     "digits_gates.png",
     "digits_maps.png",
@@ -33,12 +37,12 @@ def read(demo, experiment):
 def test_demo_writes_and_prints_where(demo):
     assert demo.code == 0
     names = sorted(path.name for path in demo.folder.iterdir())
-    assert names == sorted([*PICTURES, "digits.json", "xor.json"])
+    assert names == sorted([*PICTURES, *FILES])
     for name in names:
         assert str(demo.folder / name) in demo.printed
 
 
-@pytest.mark.parametrize("experiment", ["xor", "digits"])
+@pytest.mark.parametrize("experiment", ["xor", "digits", "curvature"])
 def test_files_say_where_they_come_from(demo, experiment):
     content = read(demo, experiment)
     assert content["experiment"] == experiment
@@ -85,6 +89,19 @@ def test_digits_file_is_consistent(demo):
     assert sum(gates["histogram"]) == 2 * images * size
     # Training has moved the gates away from ½.
     assert gates["spread"] > 0.0
+
+
+def test_curvature_file_has_its_flat_controls(demo):
+    content = read(demo, "curvature")
+    arms = content["measurements"]["training"]["arms"]
+    flat = {arm["name"]: arm["must_be_flat"] for arm in arms.values()}
+    assert flat == {"ungated": True, "constant": True, "elementwise": False}
+    for arm in arms.values():
+        for task in arm["tasks"].values():
+            assert len(task["accuracies"]) == 2
+            values = task["curvature"]["values"]
+            bound = content["settings"]["flat_below"]
+            assert (max(values) < bound) == arm["must_be_flat"]
 
 
 def test_tables_show_what_was_measured(demo):

@@ -1,0 +1,261 @@
+"""The gated attention unit beside FLASH-pytorch, and its memory and growth.
+
+    python benchmarks/gau.py [--quick] [--out DIR]
+
+Everything runs on torch with one thread, in one run. Times are those of the
+processor, of calls that take turns; what counts is their ratio. The peer is
+optional: without it the rest is measured.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "torch"
+
+import numpy as np
+import rich.console
+import torch
+from peers import FLASH
+from peers import chunked
+from peers import quadratic
+from timing import time_in_turns
+
+from keras_gating.experiments.memory import keep_memory
+from keras_gating.experiments.memory import peak_memory
+from keras_gating.experiments.results import environment
+from keras_gating.experiments.tables import table
+from keras_gating.layers import GatedAttentionUnit
+
+FULL = {
+    "dim": 512,
+    "key_dim": 128,
+    "length": 2048,
+    "chunk_size": 256,
+    "memory_length": 8192,
+    "memory_dims": [128, 512],
+    "growth_lengths": [2048, 4096, 8192, 16384],
+    "growth_dim": 256,
+    "rounds": 9,
+}
+QUICK = {
+    "dim": 32,
+    "key_dim": 16,
+    "length": 512,
+    "chunk_size": 64,
+    "memory_length": 4096,
+    "memory_dims": [32],
+    "growth_lengths": [512, 1024],
+    "growth_dim": 32,
+    "rounds": 2,
+}
+# Largest ratio of ours to theirs, by case.
+GOALS = {"chunked": 1.0, "quadratic, T5 bias": 0.5, "quadratic, no bias": 1.0}
+MEMORY_GOAL = 0.25
+GROWTH_GOAL = 1.1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    sizes = QUICK if arguments.quick else FULL
+    console = rich.console.Console()
+    rows = []
+    if FLASH is not None:
+        rows.extend(speed_rows(sizes))
+    rows.extend(memory_rows(sizes))
+    # Last, for it changes the allocator.
+    rows.extend(growth_rows(sizes))
+    print_rows(console, rows)
+    if FLASH is None:
+        console.print(
+            "FLASH-pytorch is not installed, so nothing was compared with it: "
+            "pip install -e '.[torch,experiments,bench]'",
+            markup=False,
+        )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    path = arguments.out / "benchmark_gau.json"
+    content = {
+        "quick": arguments.quick,
+        "settings": sizes,
+        "rows": rows,
+        "environment": environment(),
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    console.print("Written:", path)
+
+
+def speed_rows(sizes):
+    """Time of both passes over that of the peer, at equal weights."""
+    dim, key_dim, length = (sizes[k] for k in ("dim", "key_dim", "length"))
+    for name, goal in GOALS.items():
+        for is_causal in (False, True):
+            if name == "chunked":
+                pair = chunked(dim, key_dim, sizes["chunk_size"], is_causal)
+            else:
+                has_bias = name.endswith("T5 bias")
+                pair = quadratic(dim, key_dim, length, is_causal, has_bias)
+            ours, theirs = pair
+            inputs = torch.randn(1, length, dim)
+            functions = {"ours": _bound(ours, is_causal), "theirs": theirs}
+            error = relative_error(functions, inputs)
+            for backward in (False, True):
+                calls = {
+                    key: _pass(function, inputs, backward)
+                    for key, function in functions.items()
+                }
+                seconds = time_in_turns(calls, sizes["rounds"])
+                ratios = np.divide(seconds["ours"], seconds["theirs"])
+                low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+                causal = "causal, " if is_causal else ""
+                yield {
+                    "what": f"{name}, {causal}{_pass_name(backward)}",
+                    "unit": "ms",
+                    "ours": 1e3 * float(np.median(seconds["ours"])),
+                    "other": 1e3 * float(np.median(seconds["theirs"])),
+                    "ratio": float(middle),
+                    "low": float(low),
+                    "high": float(high),
+                    "goal": goal,
+                    "relative_error": error,
+                }
+
+
+def relative_error(functions, inputs):
+    """Greatest difference of the outputs, over the greatest change."""
+    # The layers normalize, so small inputs change nothing but the rounding of
+    # the sum with what the layer adds to them.
+    inputs = 0.1 * inputs
+    with torch.no_grad():
+        ours, theirs = (functions[key](inputs) for key in ("ours", "theirs"))
+    return float((ours - theirs).abs().max() / (theirs - inputs).abs().max())
+
+
+def memory_rows(sizes):
+    """Memory of the quadratic form in blocks over that of all at once."""
+    for dim in sizes["memory_dims"]:
+        inputs = torch.randn(1, sizes["memory_length"], dim)
+        for backward in (False, True):
+            peaks = []
+            for block_size in ("auto", None):
+                layer = GatedAttentionUnit(
+                    key_dim=sizes["key_dim"],
+                    norm_first=True,
+                    block_size=block_size,
+                )
+                call = _pass(layer, inputs, backward)
+                call()
+                peaks.append(peak_memory(call))
+            if None in peaks:
+                continue
+            ours, other = (peak / 2**20 for peak in peaks)
+            yield {
+                "what": f"memory, blocks / at once, {dim} features, "
+                f"{_pass_name(backward)}",
+                "unit": "MiB",
+                "ours": ours,
+                "other": other,
+                "ratio": ours / other,
+                "goal": MEMORY_GOAL,
+            }
+
+
+def growth_rows(sizes):
+    """Exponent with which the time of the chunked form grows.
+
+    Once as it is, and once with memory that the allocator keeps from call to
+    call: fetching large blocks from the system anew takes a growing share.
+    """
+    for keeps_memory in (False, True):
+        if keeps_memory:
+            keep_memory()
+        for is_causal in (False, True):
+            yield growth_row(sizes, is_causal, keeps_memory)
+
+
+def growth_row(sizes, is_causal, keeps_memory):
+    """The row of one form."""
+    lengths = sizes["growth_lengths"]
+    layer = GatedAttentionUnit(
+        key_dim=sizes["key_dim"],
+        chunk_size=sizes["chunk_size"],
+        norm_first=True,
+    )
+    function = _bound(layer, is_causal)
+    calls = {
+        length: _pass(
+            function, torch.randn(1, length, sizes["growth_dim"]), False
+        )
+        for length in lengths
+    }
+    seconds = time_in_turns(calls, sizes["rounds"])
+    medians = [float(np.median(seconds[length])) for length in lengths]
+    slope = np.polyfit(np.log(lengths), np.log(medians), 1)[0]
+    return {
+        "what": "growth of chunked"
+        + (", causal" if is_causal else "")
+        + (", memory kept" if keeps_memory else "")
+        + f", {lengths[0]} to {lengths[-1]} (exponent)",
+        "unit": "ms",
+        "ours": 1e3 * medians[-1],
+        "other": 1e3 * medians[0],
+        "ratio": float(slope),
+        "goal": GROWTH_GOAL,
+    }
+
+
+def print_rows(console, rows):
+    """One line for each ratio, with its goal."""
+    shown = table(
+        "Gated attention unit: ratios, of ours to the other",
+        "what",
+        "ours",
+        "other",
+        "ratio",
+        "quartiles",
+        "goal",
+        "met",
+        "difference",
+    )
+    for row in rows:
+        error = row.get("relative_error")
+        shown.add_row(
+            row["what"],
+            f"{row['ours']:.1f} {row['unit']}",
+            f"{row['other']:.1f} {row['unit']}",
+            f"{row['ratio']:.2f}",
+            f"{row['low']:.2f}–{row['high']:.2f}" if "low" in row else "",
+            f"≤ {row['goal']:.2f}",
+            "yes" if row["ratio"] <= row["goal"] else "no",
+            "" if error is None else f"{error:.0e}",
+        )
+    console.print(shown)
+
+
+def _bound(layer, is_causal):
+    return lambda inputs: layer(inputs, use_causal_mask=is_causal)
+
+
+def _pass(function, inputs, backward):
+    def forward_only():
+        with torch.no_grad():
+            function(inputs)
+
+    def both():
+        x = inputs.clone().requires_grad_()
+        function(x).sum().backward()
+
+    return both if backward else forward_only
+
+
+def _pass_name(backward):
+    return "forward and backward" if backward else "forward"
+
+
+if __name__ == "__main__":
+    main()
