@@ -86,7 +86,7 @@ def arms_of(tokens):
         Arm("more_tokens", f"no gate, {more} tokens", more, group=tokens),
         Arm(
             "wide",
-            f"no gate, D = {wide} (must equal no gate)",
+            f"no gate, wide D = {wide}",
             tokens,
             features=wide,
             flat=flat,

@@ -69,8 +69,7 @@ def accuracy_and_curvature(results):
 def _label(arm):
     if arm["group"] is None or f"{arm['tokens']} tokens" in arm["title"]:
         return arm["title"]
-    title = arm["title"].replace(" (must equal no gate)", "")
-    return f"{title}, {arm['tokens']} tokens"
+    return f"{arm['title']}, {arm['tokens']} tokens"
 
 
 def curvature_by_depth(results):

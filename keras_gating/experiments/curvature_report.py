@@ -172,7 +172,7 @@ def _print_training(console, training, results):
     console.print(
         "↑ ↓: higher or lower than without a gate, seed by seed, after Holm's "
         "correction over the arms and tasks of a table; ·: no difference "
-        "shown."
+        "shown. Wide values must equal no gate, since the readout is linear."
     )
     for number, group in training["groups"].items():
         _print_correlations(console, number, group)
@@ -194,7 +194,9 @@ def _cell(kind, arm, task, differences):
 def _number(value):
     if value is None:
         return "degenerate"
-    return f"{value:.2f}" if value >= 1e-3 else f"{value:.0e}"
+    if value < 1e-3:
+        return f"{value:.0e}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
 
 
 def _print_correlations(console, number, group):

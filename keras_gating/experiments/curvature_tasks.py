@@ -111,10 +111,8 @@ TASKS = (
     Task("circle", "circle", _circle),
     Task("xor", "XOR quadrants", _xor),
     Task("moons", "moons", _moons),
-    Task("spirals", "spirals, 1 turn", _spirals(1.0, 0.06)),
-    Task(
-        "long_spirals", "spirals, 1.75 turns", _spirals(1.75, 0.04), 800, 2000
-    ),
+    Task("spirals", "1-turn spirals", _spirals(1.0, 0.06)),
+    Task("long_spirals", "1.75-turn spirals", _spirals(1.75, 0.04), 800, 2000),
     Task("checkerboard", "checkerboard 3 × 3", _checkerboard, 800, 2000),
     Task("rings", "rings", _rings, 800, 2000),
 )
