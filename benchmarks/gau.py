@@ -36,7 +36,7 @@ FULL = {
     "memory_length": 8192,
     "memory_dims": [128, 512],
     "growth_lengths": [2048, 4096, 8192, 16384],
-    "growth_dim": 256,
+    "growth_dims": [256, 512],
     "rounds": 9,
 }
 QUICK = {
@@ -47,7 +47,7 @@ QUICK = {
     "memory_length": 4096,
     "memory_dims": [32],
     "growth_lengths": [512, 1024],
-    "growth_dim": 32,
+    "growth_dims": [32],
     "rounds": 2,
 }
 # Largest ratio of ours to theirs, by case.
@@ -174,11 +174,12 @@ def growth_rows(sizes):
     for keeps_memory in (False, True):
         if keeps_memory:
             keep_memory()
-        for is_causal in (False, True):
-            yield growth_row(sizes, is_causal, keeps_memory)
+        for dim in sizes["growth_dims"]:
+            for is_causal in (False, True):
+                yield growth_row(sizes, dim, is_causal, keeps_memory)
 
 
-def growth_row(sizes, is_causal, keeps_memory):
+def growth_row(sizes, dim, is_causal, keeps_memory):
     """The row of one form."""
     lengths = sizes["growth_lengths"]
     layer = GatedAttentionUnit(
@@ -188,16 +189,14 @@ def growth_row(sizes, is_causal, keeps_memory):
     )
     function = _bound(layer, is_causal)
     calls = {
-        length: _pass(
-            function, torch.randn(1, length, sizes["growth_dim"]), False
-        )
+        length: _pass(function, torch.randn(1, length, dim), False)
         for length in lengths
     }
     seconds = time_in_turns(calls, sizes["rounds"])
     medians = [float(np.median(seconds[length])) for length in lengths]
     slope = np.polyfit(np.log(lengths), np.log(medians), 1)[0]
     return {
-        "what": "growth of chunked"
+        "what": f"growth of chunked, d = {dim}"
         + (", causal" if is_causal else "")
         + (", memory kept" if keeps_memory else "")
         + f", {lengths[0]} to {lengths[-1]} (exponent)",
