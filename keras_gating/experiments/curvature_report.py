@@ -5,17 +5,19 @@ from keras_gating.experiments.curvature_analysis import outcome
 from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import table
 
+# As many as fit 80 columns.
+TASKS_A_TABLE = 4
 _MARKS = {"higher": " ↑", "lower": " ↓", "same": " ·"}
 _SCOPES = {
     "pooled": "pooled",
-    "within_task": "within task",
-    "within_arm_and_task": "within arm × task",
+    "within_task": "in task",
+    "within_arm_and_task": "in arm × task",
 }
 _CHOICES = {
-    "all": "all arms, all tasks",
-    "pair": "no gate and elementwise gate",
-    "straight": "straight boundaries",
-    "curved": "curved boundaries",
+    "all": "all",
+    "pair": "ungated, elementwise",
+    "straight": "straight tasks",
+    "curved": "curved tasks",
 }
 
 
@@ -156,22 +158,25 @@ def _print_training(console, training, results):
             ("accuracy", "test accuracy"),
             ("log10_curvature", "median ∫|K| dA"),
         ):
-            shown = table(
-                f"Trained, {name}, {count} seeds: {title}",
-                "arm",
-                "weights",
-                *(task["title"] for task in tasks.values()),
-            )
-            for arm in arms:
-                cells = [
-                    _cell(kind, arm, task, found.get(arm["name"]))
-                    for task in tasks
-                ]
-                shown.add_row(arm["title"], str(arm["parameters"]), *cells)
-            console.print(shown)
+            for start in range(0, len(tasks), TASKS_A_TABLE):
+                some = list(tasks)[start : start + TASKS_A_TABLE]
+                shown = table(
+                    f"Trained, {name}, {count} seeds: {title}",
+                    "arm",
+                    "weights",
+                    *(tasks[task]["title"] for task in some),
+                )
+                for arm in arms:
+                    differences = found.get(arm["name"])
+                    shown.add_row(
+                        arm["title"],
+                        str(arm["parameters"]),
+                        *(_cell(kind, arm, task, differences) for task in some),
+                    )
+                console.print(shown)
     console.print(
         "↑ ↓: higher or lower than without a gate, seed by seed, after Holm's "
-        "correction over the arms and tasks of a table; ·: no difference "
+        "correction over all arms and tasks; ·: no difference "
         "shown. Wide values must equal no gate, since the readout is linear."
     )
     for number, group in training["groups"].items():
@@ -207,18 +212,21 @@ def _print_correlations(console, number, group):
         "Pearson",
         "Spearman",
     )
-    for choice, scopes in group["correlations"].items():
-        for scope, entry in scopes.items():
-            shown.add_row(
-                _CHOICES[choice],
-                _SCOPES[scope],
-                interval_text(entry["pearson"]),
-                interval_text(entry["spearman"]),
-            )
-    for name, entry in group["arms"].items():
+    rows = [
+        (_CHOICES[choice], scope, entry)
+        for choice, scopes in group["correlations"].items()
+        for scope, entry in scopes.items()
+        if choice == "all" or scope == "within_arm_and_task"
+    ]
+    rows += [
+        (f"{name.replace('_', ' ')} alone", "within_arm_and_task", entry)
+        for name, entry in group["arms"].items()
+        if entry["pearson"]["estimate"] is not None
+    ]
+    for networks, scope, entry in rows:
         shown.add_row(
-            f"arm {name.replace('_', ' ')} alone",
-            _SCOPES["within_arm_and_task"],
+            networks,
+            _SCOPES[scope],
             interval_text(entry["pearson"]),
             interval_text(entry["spearman"]),
         )
