@@ -18,12 +18,17 @@ from keras import ops
 _FIXED_PACKAGES = frozenset(
     {
         "builtins",
+        "functools",
+        # Reached through the `build` of every layer.
+        "inspect",
+        "itertools",
         "jax",
         "jaxlib",
         "keras",
         "keras_gating",
         "math",
         "numpy",
+        "operator",
         "tensorflow",
     }
 )
