@@ -208,10 +208,12 @@ def ricci_curvature(f, x, covariance=None, batch_size=None):
     Example:
 
     >>> import numpy as np
+    >>> from keras import ops
     >>> from keras_gating import geometry
     >>> from keras_gating.geometry import surfaces
     >>> x = np.zeros((1, 2), "float32")
-    >>> geometry.ricci_curvature(surfaces.saddle(), x)[0].tolist()
+    >>> values = geometry.ricci_curvature(surfaces.saddle(), x)[0]
+    >>> ops.convert_to_numpy(values).tolist()
     [[-1.0, 0.0], [0.0, -1.0]]
     """
     return _evaluate(_ricci, f, x, covariance, batch_size)

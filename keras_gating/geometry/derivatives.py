@@ -50,10 +50,12 @@ def hessian(f, x, batch_size=None):
     Example:
 
     >>> import numpy as np
+    >>> from keras import ops
     >>> from keras_gating import geometry
     >>> from keras_gating.geometry import surfaces
     >>> x = np.zeros((1, 2), "float32")
-    >>> geometry.hessian(surfaces.saddle(), x)[0, 2].tolist()
+    >>> values = geometry.hessian(surfaces.saddle(), x)[0, 2]
+    >>> ops.convert_to_numpy(values).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     x = as_points(x)
@@ -80,10 +82,12 @@ def metric(f, x, covariance=None, batch_size=None):
     Example:
 
     >>> import numpy as np
+    >>> from keras import ops
     >>> from keras_gating import geometry
     >>> from keras_gating.geometry import surfaces
     >>> x = np.zeros((1, 2), "float32")
-    >>> geometry.metric(surfaces.saddle(), x)[0].tolist()
+    >>> values = geometry.metric(surfaces.saddle(), x)[0]
+    >>> ops.convert_to_numpy(values).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     x = as_points(x)
