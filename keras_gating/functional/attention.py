@@ -1,7 +1,6 @@
 """Scaled dot-product attention, fused where that is right, else explicit."""
 
 import contextlib
-import math
 import threading
 
 import keras
@@ -13,6 +12,8 @@ from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
 from keras_gating.functional.masks import intersection
+from keras_gating.functional.scores import masked_softmax
+from keras_gating.functional.scores import scaled_query
 
 _state = threading.local()
 
@@ -94,10 +95,7 @@ def dot_product_attention(
         layout = AttentionLayout.resolve(len(query.shape) - 1, None)
     if mask is not None:
         mask = layout.with_heads(as_boolean_mask(mask, "mask"))
-    if scale is None:
-        scale = 1.0 / math.sqrt(query.shape[-1])
-    # A Python float that is cast passes through float32 on TensorFlow.
-    query = query * ops.convert_to_tensor(scale, dtype=query.dtype)
+    query = scaled_query(query, scale)
     if dropout is None and not return_scores and can_fuse(query, value, layout):
         return _fused(query, key, value, mask, is_causal, flash_attention), None
     if flash_attention and not getattr(_state, "explicit", False):
@@ -152,20 +150,8 @@ def _fused(query, key, value, mask, is_causal, flash_attention):
 def _explicit(query, key, value, mask, layout, dropout, return_scores):
     scores_equation, context_equation = layout.equations()
     scores = to_float32(ops.einsum(scores_equation, key, query))
-    if mask is not None:
-        lowest = ops.cast(-1e38, scores.dtype)
-        scores = ops.where(mask, scores, lowest)
-    scores = ops.cast(_softmax(scores, layout.count), query.dtype)
+    scores = masked_softmax(scores, mask, layout.count)
+    scores = ops.cast(scores, query.dtype)
     dropped = scores if dropout is None else dropout(scores)
     context = ops.einsum(context_equation, dropped, value)
     return context, scores if return_scores else None
-
-
-def _softmax(scores, num_axes):
-    """Softmax over the last `num_axes` axes together."""
-    if num_axes == 1 and len(scores.shape) <= 5:
-        return ops.softmax(scores, axis=-1)
-    # TensorFlow has no softmax beyond rank 5 on the CPU.
-    shape = ops.shape(scores)
-    rows = ops.reshape(scores, (-1, math.prod(shape[-num_axes:])))
-    return ops.reshape(ops.softmax(rows, axis=-1), shape)

@@ -4,6 +4,8 @@ import math
 
 from keras import ops
 
+from keras_gating.functional.scores import masked_softmax
+
 
 def relu2(x):
     """Squared rectifier, `max(x, 0)²`.
@@ -62,12 +64,7 @@ def attention_weights(scores, activation, visible=None):
         visible: boolean, broadcasts against `scores`; `None` shows all.
     """
     if activation == "softmax":
-        if visible is not None:
-            lowest = ops.cast(-1e38, scores.dtype)
-            scores = ops.where(visible, scores, lowest)
-        # Of a single key Keras warns that its weight is always 1.
-        single = scores.shape[-1] == 1
-        weights = ops.ones_like(scores) if single else ops.softmax(scores)
+        weights = masked_softmax(scores, visible)
     else:
         weights = ACTIVATIONS[activation](scores)
     if visible is None:

@@ -1,7 +1,5 @@
 """Mixed chunk attention: quadratic in a chunk, linear across chunks."""
 
-import math
-
 from keras import ops
 
 from keras_gating.functional.attention_weights import attention_weights
@@ -11,6 +9,7 @@ from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
 from keras_gating.functional.relative_position import relative_position_bias
+from keras_gating.functional.scores import scaled_query
 
 
 def mixed_chunk_attention(
@@ -125,9 +124,7 @@ def within_chunks(
             case. Without, R is C and every key is shown.
         position_bias: see `mixed_chunk_attention`.
     """
-    query = query * ops.convert_to_tensor(
-        1.0 / math.sqrt(query.shape[-1]), dtype=query.dtype
-    )
+    query = scaled_query(query)
     scores = to_float32(ops.einsum("bgrd,bgcd->bgrc", query, key))
     chunk_size = key.shape[2]
     if position_bias is not None:

@@ -1,7 +1,6 @@
 """Attention of one head whose weights need not add up to 1."""
 
 import functools
-import math
 
 from keras import ops
 
@@ -12,6 +11,7 @@ from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import intersection
 from keras_gating.functional.relative_position import relative_position_bias
+from keras_gating.functional.scores import scaled_query
 
 
 def quadratic_attention(
@@ -69,9 +69,7 @@ def quadratic_attention(
     [4.0, 4.0, 4.0]
     """
     query, key, value = map(ops.convert_to_tensor, (query, key, value))
-    query = query * ops.convert_to_tensor(
-        1.0 / math.sqrt(query.shape[-1]), dtype=query.dtype
-    )
+    query = scaled_query(query)
     if mask is not None:
         mask = as_boolean_mask(mask, "mask")
         sizes = (ops.shape(query)[1], ops.shape(key)[1])

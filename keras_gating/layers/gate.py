@@ -6,11 +6,12 @@ from keras import ops
 from keras import regularizers
 
 from keras_gating.functional import apply_gate
+from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
-from keras_gating.layers import checks
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_config
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -247,20 +248,10 @@ class Gate(QuantizedChildren):
             "rank": self.rank,
             "use_bias": self.use_bias,
             "scale": self.scale,
-            "kernel_initializer": initializers.serialize(
-                self.kernel_initializer
-            ),
-            "bias_initializer": initializers.serialize(self.bias_initializer),
             "dropout": self.dropout,
-            "kernel_regularizer": regularizers.serialize(
-                self.kernel_regularizer
-            ),
-            "bias_regularizer": regularizers.serialize(self.bias_regularizer),
-            "kernel_constraint": constraints.serialize(self.kernel_constraint),
-            "bias_constraint": constraints.serialize(self.bias_constraint),
             "seed": self.seed,
         }
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **config, **weight_config(self)}
 
     def _starts_at_zero(self):
         bias_is_zero = isinstance(self.bias_initializer, initializers.Zeros)
@@ -305,9 +296,8 @@ class Gate(QuantizedChildren):
         """Returns the number of leading axes."""
         inputs_shape, source_shape = tuple(inputs_shape), tuple(source_shape)
         leading = len(source_shape) - 1
-        pairs = zip(inputs_shape[:leading], source_shape[:leading])
-        if not 1 <= leading < len(inputs_shape) or any(
-            a != b and None not in (a, b) for a, b in pairs
+        if not 1 <= leading < len(inputs_shape) or not checks.compatible(
+            inputs_shape[:leading], source_shape[:leading]
         ):
             raise ValueError(
                 "`source` must share the leading axes of `inputs`, from the "

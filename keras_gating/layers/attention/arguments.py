@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.gate import Gate
 
 SITES = ("output", "value", "key", "query", "projection")

@@ -2,8 +2,8 @@ import functools
 
 import keras
 
+from keras_gating.functional import checks
 from keras_gating.functional.layout import AttentionLayout
-from keras_gating.layers import checks
 from keras_gating.layers.attention import arguments
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
@@ -11,6 +11,7 @@ from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_arguments
 
 _NORMALIZATIONS = {
     "rms": keras.layers.RMSNormalization,
@@ -209,13 +210,8 @@ class AttentionWeights(QuantizedChildren):
             sizes,
             self.use_bias,
             name,
-            kernel_initializer=self.kernel_initializer,
-            bias_initializer=self.bias_initializer,
-            kernel_regularizer=self.kernel_regularizer,
-            bias_regularizer=self.bias_regularizer,
+            **weight_arguments(self),
             activity_regularizer=self._activity_regularizer,
-            kernel_constraint=self.kernel_constraint,
-            bias_constraint=self.bias_constraint,
             dtype=self.dtype_policy,
         )
         layer.build(tuple(input_shape))

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 
 def empty(batch_size, max_length, num_heads, key_dim, value_dim, dtype):
@@ -21,33 +21,22 @@ def empty(batch_size, max_length, num_heads, key_dim, value_dim, dtype):
 def check(cache, index, layer, query_shape):
     """Raises unless the positions of this call can be written at `index`."""
     batch_size, length = query_shape[:2]
-    if index is None:
-        raise ValueError(
-            "`cache` needs `cache_update_index`, the position of the first "
-            "query. Received: cache_update_index=None"
-        )
-    names = {"key", "value", "mask"}
-    if not isinstance(cache, dict) or set(cache) != names:
-        raise ValueError(
-            "`cache` must be what `init_cache` or an earlier call returned. "
-            f"Received: {type(cache).__name__}"
-        )
+    check_nest(cache, index, ("key", "value", "mask"))
     max_length = cache["key"].shape[1]
-    expected = {
-        "key": (batch_size, max_length, layer.num_groups, layer.key_dim),
-        "value": (batch_size, max_length, layer.num_groups, layer.value_dim),
-        "mask": (batch_size, max_length),
-    }
-    for name, shape in expected.items():
-        received = tuple(cache[name].shape)
-        if len(received) != len(shape) or any(
-            a != b and None not in (a, b) for a, b in zip(received, shape)
-        ):
-            raise ValueError(
-                f"`cache` does not fit this call: its {name} must have the "
-                f"shape {shape}. Received: {received}"
-            )
-    position = _position(index)
+    check_shapes(
+        cache,
+        {
+            "key": (batch_size, max_length, layer.num_groups, layer.key_dim),
+            "value": (
+                batch_size,
+                max_length,
+                layer.num_groups,
+                layer.value_dim,
+            ),
+            "mask": (batch_size, max_length),
+        },
+    )
+    position = position_of(index)
     if position is None or length is None or max_length is None:
         return
     if not 0 <= position <= max_length - length:
@@ -58,7 +47,32 @@ def check(cache, index, layer, query_shape):
         )
 
 
-def _position(index):
+def check_nest(cache, index, names):
+    """Raises unless there is an index, and a cache of these tensors."""
+    if index is None:
+        raise ValueError(
+            "`cache` needs `cache_update_index`, the position of the first "
+            "token. Received: cache_update_index=None"
+        )
+    if not isinstance(cache, dict) or set(cache) != set(names):
+        raise ValueError(
+            "`cache` must be what `init_cache` or an earlier call returned. "
+            f"Received: {type(cache).__name__}"
+        )
+
+
+def check_shapes(cache, expected):
+    """Raises unless the tensors have these shapes, `None` for any size."""
+    for name, shape in expected.items():
+        received = tuple(cache[name].shape)
+        if not checks.compatible(received, shape):
+            raise ValueError(
+                f"`cache` does not fit this call: its {name} must have the "
+                f"shape {shape}. Received: {received}"
+            )
+
+
+def position_of(index):
     """The index as an integer, `None` while its value is unknown."""
     if checks.is_integer(index):
         return int(index)

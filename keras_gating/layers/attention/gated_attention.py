@@ -4,10 +4,11 @@ from keras import constraints
 from keras import initializers
 from keras import regularizers
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.attention import arguments
 from keras_gating.layers.attention import conversion
 from keras_gating.layers.attention.attention_core import AttentionCore
+from keras_gating.layers.weight_arguments import weight_config
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -339,19 +340,7 @@ class GatedAttention(AttentionCore):
         config["activity_regularizer"] = regularizers.serialize(
             self._activity_regularizer
         )
-        for module, names in (
-            (
-                initializers,
-                (
-                    "kernel_initializer",
-                    "bias_initializer",
-                    "gate_initializer",
-                    "gate_bias_initializer",
-                ),
-            ),
-            (regularizers, ("kernel_regularizer", "bias_regularizer")),
-            (constraints, ("kernel_constraint", "bias_constraint")),
-        ):
-            for name in names:
-                config[name] = module.serialize(getattr(self, name))
-        return {**super().get_config(), **config}
+        weights = weight_config(
+            self, "gate_initializer", "gate_bias_initializer"
+        )
+        return {**super().get_config(), **config, **weights}

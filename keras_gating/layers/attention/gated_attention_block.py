@@ -1,6 +1,6 @@
 import keras
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.attention.gated_attention import GatedAttention
 from keras_gating.layers.projection import inherit_trainable
 

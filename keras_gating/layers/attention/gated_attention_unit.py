@@ -10,6 +10,7 @@ from keras_gating.layers.attention.gated_attention_unit_checks import (
 from keras_gating.layers.attention.gated_attention_unit_core import (
     GatedAttentionUnitCore,
 )
+from keras_gating.layers.weight_arguments import weight_config
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -197,12 +198,4 @@ class GatedAttentionUnit(GatedAttentionUnitCore):
             )
         }
         config["activation"] = activations.serialize(self.activation)
-        for module, kind in (
-            (initializers, "initializer"),
-            (regularizers, "regularizer"),
-            (constraints, "constraint"),
-        ):
-            for weight in ("kernel", "bias"):
-                name = f"{weight}_{kind}"
-                config[name] = module.serialize(getattr(self, name))
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **config, **weight_config(self)}

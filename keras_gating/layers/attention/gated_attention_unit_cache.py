@@ -36,43 +36,21 @@ def empty(batch_size, max_length, chunk_size, key_dim, value_dim, dtype):
 def check(cache, index, layer, inputs_shape):
     """Raises unless the positions of this call follow those in the state."""
     batch_size, length = inputs_shape[:2]
-    if index is None:
-        raise ValueError(
-            "`cache` needs `cache_update_index`, the position of the first "
-            "token. Received: cache_update_index=None"
-        )
     width = layer.hidden_dim
-    shape = (batch_size, layer.chunk_size)
+    chunk = (batch_size, layer.chunk_size)
     expected = {
         "sum": (batch_size, layer.key_dim, width),
         "count": (batch_size,),
         "chunk_sum": (batch_size, layer.key_dim, width),
-        "chunk_key": (*shape, layer.key_dim),
-        "chunk_value": (*shape, width),
-        "chunk_mask": shape,
+        "chunk_key": (*chunk, layer.key_dim),
+        "chunk_value": (*chunk, width),
+        "chunk_mask": chunk,
         "position": (batch_size,),
         "max_length": (batch_size,),
     }
-    if not isinstance(cache, dict) or set(cache) != set(expected):
-        raise ValueError(
-            "`cache` must be what `init_cache` or an earlier call returned. "
-            f"Received: {type(cache).__name__}"
-        )
-    for name, shape in expected.items():
-        received = tuple(cache[name].shape)
-        if len(received) != len(shape) or any(
-            a != b and None not in (a, b) for a, b in zip(received, shape)
-        ):
-            raise ValueError(
-                f"`cache` does not fit this call: its {name} must have the "
-                f"shape {shape}. Received: {received}"
-            )
-    position = _backend.concrete(index)
-    if position is not None and (position.ndim or position.dtype.kind != "i"):
-        raise ValueError(
-            "`cache_update_index` must be an integer or a scalar tensor of "
-            f"integers. Received: cache_update_index={index!r}"
-        )
+    kv_cache.check_nest(cache, index, expected)
+    kv_cache.check_shapes(cache, expected)
+    position = kv_cache.position_of(index)
     start = _backend.concrete(cache["position"])
     end = _backend.concrete(cache["max_length"])
     if position is None or start is None:

@@ -2,9 +2,9 @@
 
 import types
 
+from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.masks import check_attention_mask
-from keras_gating.layers import checks
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
 from keras_gating.layers.attention import shapes
@@ -111,7 +111,7 @@ def check_call(
     batch_size, length, _ = inputs_shape
     if mask is not None:
         mask_shape = shapes.shape_of("mask", mask)
-        if not shapes.compatible(mask_shape, (batch_size, length)):
+        if not checks.compatible(mask_shape, (batch_size, length)):
             raise ValueError(
                 "`mask` must have the shape (batch, length), "
                 f"{(batch_size, length)}. Received: mask.shape={mask_shape}"
@@ -164,7 +164,7 @@ def _check_chunked_mask(mask_shape, expected, cache):
     if len(mask_shape) == 3 and mask_shape[1] == 1:
         mask_shape = (mask_shape[0], 1, mask_shape[2])
         leading = (1, *expected[1:])
-        if shapes.compatible(mask_shape, expected) or shapes.compatible(
+        if checks.compatible(mask_shape, expected) or checks.compatible(
             mask_shape, leading
         ):
             return

@@ -1,6 +1,6 @@
 import keras
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
 from keras_gating.layers.attention.gated_attention_unit_checks import (
@@ -13,6 +13,7 @@ from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_arguments
 
 _NUM_BUCKETS = 32
 
@@ -132,12 +133,10 @@ class GatedAttentionUnitWeights(QuantizedChildren):
             sizes,
             self.use_bias,
             name,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=self.bias_initializer,
-            kernel_regularizer=self.kernel_regularizer,
-            bias_regularizer=self.bias_regularizer,
-            kernel_constraint=self.kernel_constraint,
-            bias_constraint=self.bias_constraint,
+            **{
+                **weight_arguments(self),
+                "kernel_initializer": kernel_initializer,
+            },
             dtype=self.dtype_policy,
         )
         layer.build(tuple(inputs_shape))

@@ -1,5 +1,6 @@
 """Checks of the shapes that `GatedAttention` is called with."""
 
+from keras_gating.functional.checks import compatible
 from keras_gating.functional.masks import check_attention_mask
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention.arguments import as_sites
@@ -64,13 +65,6 @@ def shape_of(name, mask):
             f"`{name}` must be an array or a tensor. Received: {mask!r}"
         )
     return tuple(mask.shape)
-
-
-def compatible(first, second):
-    """Whether two shapes can be equal; unknown sizes fit every size."""
-    return len(first) == len(second) and all(
-        a == b or a is None or b is None for a, b in zip(first, second)
-    )
 
 
 def check_inputs(layer, query_shape, value_shape, key_shape):

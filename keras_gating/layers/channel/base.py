@@ -6,9 +6,9 @@ from keras import initializers
 from keras import ops
 
 from keras_gating.functional import apply_gate
+from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.functional.masks import hide
-from keras_gating.layers import checks
 
 
 class FeatureMapGate(keras.layers.Layer):

@@ -6,11 +6,13 @@ from keras import constraints
 from keras import initializers
 from keras import regularizers
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_arguments
+from keras_gating.layers.weight_arguments import weight_config
 
 
 class BottleneckGate(QuantizedChildren, FeatureMapGate):
@@ -70,14 +72,7 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
         channels = self._channels(input_shape)
         self._demand(channels)
         width = self.width(channels)
-        common = {
-            "bias_initializer": self.bias_initializer,
-            "kernel_regularizer": self.kernel_regularizer,
-            "bias_regularizer": self.bias_regularizer,
-            "kernel_constraint": self.kernel_constraint,
-            "bias_constraint": self.bias_constraint,
-            "dtype": self.dtype_policy,
-        }
+        common = {**weight_arguments(self), "dtype": self.dtype_policy}
         self.reduction = dense(
             1,
             1,
@@ -85,7 +80,6 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
             self.use_bias,
             "reduction",
             activation=self.activation,
-            kernel_initializer=self.kernel_initializer,
             **common,
         )
         self.reduction.build((None, channels))
@@ -95,8 +89,7 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
             (channels,),
             self.use_bias,
             "expansion",
-            kernel_initializer=self.gate_initializer,
-            **common,
+            **{**common, "kernel_initializer": self.gate_initializer},
         )
         self.expansion.build((None, width))
         inherit_trainable(self)
@@ -118,14 +111,7 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
             for name in ("ratio", "units", "divisor", "use_bias")
         }
         config["activation"] = activations.serialize(self.activation)
-        for module, names in (
-            (initializers, ("kernel_initializer", "bias_initializer")),
-            (regularizers, ("kernel_regularizer", "bias_regularizer")),
-            (constraints, ("kernel_constraint", "bias_constraint")),
-        ):
-            for name in names:
-                config[name] = module.serialize(getattr(self, name))
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **config, **weight_config(self)}
 
 
 def _checked_ratio(ratio):

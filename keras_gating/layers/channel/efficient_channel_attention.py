@@ -6,8 +6,8 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
+from keras_gating.functional import checks
 from keras_gating.functional.pooling import position_mean
-from keras_gating.layers import checks
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.projection import inherit_trainable
 

@@ -4,10 +4,10 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
+from keras_gating.functional import checks
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import hide
 from keras_gating.functional.pooling import position_max
-from keras_gating.layers import checks
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.projection import inherit_trainable
 

@@ -4,10 +4,12 @@ from keras import constraints
 from keras import initializers
 from keras import regularizers
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_arguments
+from keras_gating.layers.weight_arguments import weight_config
 
 
 class FeedForwardBase(QuantizedChildren):
@@ -65,7 +67,7 @@ class FeedForwardBase(QuantizedChildren):
             (self.output_dim or input_shape[-1],),
             self.use_bias,
             "projection",
-            **self._common(),
+            **weight_arguments(self),
             dtype=self._product_policy(),
         )
         self.projection.build(hidden_shape)
@@ -96,24 +98,7 @@ class FeedForwardBase(QuantizedChildren):
                 "seed",
             )
         }
-        for module, names in (
-            (initializers, ("kernel_initializer", "bias_initializer")),
-            (regularizers, ("kernel_regularizer", "bias_regularizer")),
-            (constraints, ("kernel_constraint", "bias_constraint")),
-        ):
-            for name in names:
-                config[name] = module.serialize(getattr(self, name))
-        return {**super().get_config(), **config}
-
-    def _common(self):
-        return {
-            "kernel_initializer": self.kernel_initializer,
-            "bias_initializer": self.bias_initializer,
-            "kernel_regularizer": self.kernel_regularizer,
-            "bias_regularizer": self.bias_regularizer,
-            "kernel_constraint": self.kernel_constraint,
-            "bias_constraint": self.bias_constraint,
-        }
+        return {**super().get_config(), **config, **weight_config(self)}
 
     def _product_policy(self):
         return self.dtype_policy
@@ -218,6 +203,6 @@ class FeedForward(FeedForwardBase):
             self.use_bias,
             "hidden",
             activation=self.activation,
-            **self._common(),
+            **weight_arguments(self),
             dtype=self.dtype_policy,
         )

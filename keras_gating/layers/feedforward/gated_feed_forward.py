@@ -1,9 +1,10 @@
 import keras
 
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 from keras_gating.layers.feedforward import variants
 from keras_gating.layers.feedforward.feed_forward import FeedForwardBase
 from keras_gating.layers.feedforward.gated_linear_unit import GLU
+from keras_gating.layers.weight_arguments import weight_arguments
 
 _VARIANTS = {
     "swiglu": (variants.SwiGLU, {}),
@@ -156,7 +157,7 @@ class GatedFeedForward(FeedForwardBase):
             limit=self.limit,
             product_dtype=self.product_dtype,
             use_bias=self.use_bias,
-            **self._common(),
+            **weight_arguments(self),
             dtype=self.dtype_policy,
             name="hidden",
         )

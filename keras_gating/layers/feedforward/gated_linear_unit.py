@@ -6,12 +6,14 @@ from keras import ops
 from keras import regularizers
 
 from keras_gating.functional import apply_gate
+from keras_gating.functional import checks
 from keras_gating.functional.glu import clamp
-from keras_gating.layers import checks
 from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.weight_arguments import weight_arguments
+from keras_gating.layers.weight_arguments import weight_config
 
 
 class GatedLinearUnit(QuantizedChildren):
@@ -79,12 +81,12 @@ class GatedLinearUnit(QuantizedChildren):
             (2, self.units),
             self.use_bias,
             "projection",
-            kernel_initializer=StackedInitializer(self.kernel_initializer),
-            bias_initializer=self.bias_initializer,
-            kernel_regularizer=self.kernel_regularizer,
-            bias_regularizer=self.bias_regularizer,
-            kernel_constraint=self.kernel_constraint,
-            bias_constraint=self.bias_constraint,
+            **{
+                **weight_arguments(self),
+                "kernel_initializer": StackedInitializer(
+                    self.kernel_initializer
+                ),
+            },
             dtype=self.dtype_policy,
         )
         self.projection.build(tuple(input_shape))
@@ -125,18 +127,8 @@ class GatedLinearUnit(QuantizedChildren):
             "limit": self.limit,
             "product_dtype": self.product_dtype,
             "use_bias": self.use_bias,
-            "kernel_initializer": initializers.serialize(
-                self.kernel_initializer
-            ),
-            "bias_initializer": initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": regularizers.serialize(
-                self.kernel_regularizer
-            ),
-            "bias_regularizer": regularizers.serialize(self.bias_regularizer),
-            "kernel_constraint": constraints.serialize(self.kernel_constraint),
-            "bias_constraint": constraints.serialize(self.bias_constraint),
         }
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **config, **weight_config(self)}
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")

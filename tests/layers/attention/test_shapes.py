@@ -9,6 +9,7 @@ from tests.layers.attention.common import attention
 from tests.layers.attention.common import gated_and_ungated
 from tests.utils import assert_close
 from tests.utils import normal
+from tests.utils import to_numpy
 
 # B = 2, T = 5, S = 7, widths 6, 9, 10, Dk = 4, Dv = 8, N = 3: all distinct.
 RANK3 = ((2, 5, 6), (2, 7, 9), (2, 7, 10))
@@ -203,3 +204,13 @@ def test_outputs_follow_the_batch():
     for i in range(3):
         one = np.asarray(x[i : i + 1])
         assert_close(whole[i : i + 1], layer(one, one), 1e-5)
+
+
+def test_a_single_key_gets_all_the_weight():
+    """On the explicit path too, without a warning of Keras."""
+    layer = GatedAttention(2, 4)
+    query, key = normal(2, 5, 8), normal(2, 1, 8, seed=1)
+    expected = to_numpy(layer(query, key))
+    output, scores = layer(query, key, return_attention_scores=True)
+    assert_close(output, expected, 1e-6)
+    np.testing.assert_array_equal(to_numpy(scores), 1.0)

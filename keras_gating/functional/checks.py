@@ -1,4 +1,4 @@
-"""Checks of arguments that several layers share."""
+"""Checks of arguments that several parts of the package share."""
 
 import math
 import numbers
@@ -101,3 +101,10 @@ def bias_arguments(layer):
                 f"`{name}` has no effect without a bias. Received: "
                 f"use_bias={layer.use_bias}, {name}={getattr(layer, name)!r}"
             )
+
+
+def compatible(first, second):
+    """Whether two shapes can be equal; unknown sizes fit every size."""
+    return len(first) == len(second) and all(
+        a == b or a is None or b is None for a, b in zip(first, second)
+    )
