@@ -13,13 +13,3 @@ def float_type():
     """
     dtype = ops.convert_to_tensor(np.zeros(1)).dtype
     return keras.backend.standardize_dtype(dtype)
-
-
-def as_numpy(x):
-    """A tensor as an array of float64."""
-    return np.asarray(ops.convert_to_numpy(x), "float64")
-
-
-def tanh(x):
-    """That of Keras returns float32 on JAX."""
-    return 2.0 * ops.sigmoid(2.0 * x) - 1.0

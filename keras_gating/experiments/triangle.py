@@ -12,7 +12,6 @@ import math
 import numpy as np
 
 from keras_gating import geometry
-from keras_gating.experiments.precision import as_numpy
 from keras_gating.experiments.precision import float_type
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
@@ -21,7 +20,8 @@ from keras_gating.experiments.triangle_model import cases_by_name
 from keras_gating.experiments.triangle_model import deviation
 from keras_gating.experiments.triangle_model import integral_over_triangles
 from keras_gating.experiments.triangle_model import vertices
-from keras_gating.layers import checks
+from keras_gating.functional import checks
+from keras_gating.geometry.evaluation import as_numpy
 
 POINTS = 500
 # An excess, in radians, or a change of the separation below this is none.
@@ -111,10 +111,10 @@ def conclude(measured, none_below):
 
 def _triangles(case, corners, dtype):
     triangle = geometry.geodesic_triangle(
-        case.chart, *(corners[:, i].astype(dtype) for i in range(3))
+        case.surface, *(corners[:, i].astype(dtype) for i in range(3))
     )
     excess = as_numpy(triangle.excess)
-    integral = integral_over_triangles(case.chart, corners, dtype)
+    integral = integral_over_triangles(case.surface, corners, dtype)
     sums = np.degrees(as_numpy(triangle.angles).sum(axis=-1))
     return {
         "angle_sums_in_degrees": _numbers(sums),
@@ -129,9 +129,9 @@ def _curvature(case, dtype):
     rng = np.random.default_rng(0)
     x = rng.uniform(-case.size, case.size, size=(POINTS, 2))
     x = (np.array(case.centre) + x).astype(dtype)
-    k = as_numpy(geometry.gaussian_curvature(case.chart, x))
-    scale = as_numpy(geometry.curvature_scale(case.chart, x))
-    error = np.abs(k - case.curvature(np.float64(x)))
+    k = as_numpy(geometry.gaussian_curvature(case.surface, x))
+    scale = as_numpy(geometry.curvature_scale(case.surface, x))
+    error = np.abs(k - as_numpy(case.surface.gaussian_curvature(x)))
     # Where nothing bends, as on a plane, there is nothing to be relative to.
     relative = error / np.maximum(scale, 1.0)
     return {
@@ -166,11 +166,11 @@ def _picture(case, corners, dtype):
             np.linspace(-math.pi, math.pi, GRID_POINTS),
         ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(dtype)
-    triangle = geometry.geodesic_triangle(case.chart, *corners.astype(dtype))
+    triangle = geometry.geodesic_triangle(case.surface, *corners.astype(dtype))
     return {
-        "points": as_numpy(case.chart(grid)),
-        "curvature": as_numpy(geometry.gaussian_curvature(case.chart, grid)),
-        "sides": as_numpy(case.chart(triangle.points)),
+        "points": as_numpy(case.surface(grid)),
+        "curvature": as_numpy(geometry.gaussian_curvature(case.surface, grid)),
+        "sides": as_numpy(case.surface(triangle.points)),
     }
 
 

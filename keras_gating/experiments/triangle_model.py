@@ -5,12 +5,12 @@ import math
 import typing
 
 import numpy as np
-from keras import ops
 
 from keras_gating import geometry
 from keras_gating.experiments.extras import require
-from keras_gating.experiments.precision import as_numpy
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.geometry import surfaces
+from keras_gating.geometry.evaluation import as_numpy
 
 # Of geodesics: 2ⁿ equal parts, for Romberg's rule.
 STEPS = 32
@@ -29,8 +29,7 @@ class Case:
         name: key of the surface in the results.
         title: the surface in words.
         sign: of its curvature.
-        chart: the map from the plane to space.
-        curvature: K in closed form, on arrays `(…, 2)`.
+        surface: the map from the plane to space, with its curvature.
         centre: of the triangles, in the chart; the geodesics of the
             deviation start here.
         size: how far from it vertices and points are.
@@ -44,8 +43,7 @@ class Case:
     name: str
     title: str
     sign: int
-    chart: typing.Callable
-    curvature: typing.Callable
+    surface: surfaces.Surface
     centre: tuple
     size: float
     direction: tuple
@@ -54,18 +52,13 @@ class Case:
     separation_text: str
 
 
-def _plane(x):
-    # Skew coordinates, so that the metric is not the identity.
-    u, v = x[..., 0], x[..., 1]
-    return ops.stack([u, 0.5 * u + v, 0.0 * u], axis=-1)
-
-
-def _constant(value):
-    return lambda x: np.full(x.shape[:-1], value)
-
-
-def _saddle_curvature(x):
-    return -1.0 / (1.0 + np.square(x).sum(axis=-1)) ** 2
+# In skew coordinates, so that the metric is not the identity.
+_PLANE = surfaces.Surface(
+    "plane",
+    ((-1.0, 1.0), (-1.0, 1.0)),
+    lambda u, v: (u, 0.5 * u + v, 0.0 * u),
+    lambda u, v: 0.0,
+)
 
 
 CASES = (
@@ -73,8 +66,7 @@ CASES = (
         "plane",
         "plane",
         0,
-        _plane,
-        _constant(0.0),
+        _PLANE,
         centre=(0.0, 0.0),
         size=1.0,
         direction=(1.0, 0.0),
@@ -87,7 +79,6 @@ CASES = (
         "cylinder",
         0,
         surfaces.cylinder(),
-        _constant(0.0),
         centre=(0.0, 0.0),
         size=1.0,
         direction=(1.0, 0.5),
@@ -100,7 +91,6 @@ CASES = (
         "sphere",
         1,
         surfaces.sphere(),
-        _constant(1.0),
         centre=(math.pi / 2.0, 0.0),
         size=0.8,
         direction=(0.0, 1.0),
@@ -113,7 +103,6 @@ CASES = (
         "saddle",
         -1,
         surfaces.saddle(),
-        _saddle_curvature,
         centre=(0.0, 0.0),
         size=1.0,
         # The x-axis is a straight line on the surface; along it
@@ -128,7 +117,6 @@ CASES = (
         "pseudosphere",
         -1,
         surfaces.pseudosphere(),
-        _constant(-1.0),
         centre=(1.5, 0.0),
         size=0.8,
         direction=(1.0, 0.0),
@@ -141,14 +129,7 @@ CASES = (
 
 def cases_by_name(names=None):
     """Returns the surfaces called `names`, all of them by default."""
-    known = {case.name: case for case in CASES}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown surfaces of the triangle experiment. Received: "
-            f"surfaces={unknown}; expected some of {sorted(known)}"
-        )
-    return CASES if names is None else tuple(known[name] for name in names)
+    return entries_by_name(CASES, names, "triangle", kind="surfaces")
 
 
 def vertices(case, seeds):
@@ -212,7 +193,7 @@ def deviation(case, dtype):
         the geodesic between them, over that at the start; negative once they
         have crossed.
     """
-    f = case.chart
+    f = case.surface
 
     def metric_at(x):
         return as_numpy(geometry.metric(f, x.astype(dtype)))

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_gating import _backend
 from keras_gating import functional
+from keras_gating.functional import checks
 from keras_gating.geometry.dependencies import Dependencies
 
 _BACKENDS = ("jax", "tensorflow", "torch")
@@ -40,7 +41,7 @@ def evaluate(compute, f, x, *pointwise, shared=(), batch_size=None, **options):
         What `compute` returns, the first axis replaced by the leading axes
         of `x`.
     """
-    batch_size = check_batch_size(batch_size)
+    checks.positive_integer("batch_size", batch_size, optional=True)
     if not callable(f):
         raise ValueError(
             "`f` must be a layer, a model or another callable. Received: "
@@ -264,17 +265,9 @@ def as_floats(x, name, dtype=None):
     return ops.cast(x, dtype)
 
 
-def check_batch_size(batch_size):
-    """Returns `batch_size` if it is `None` or a positive integer."""
-    is_integer = isinstance(batch_size, int) and not isinstance(
-        batch_size, bool
-    )
-    if batch_size is not None and not (is_integer and batch_size > 0):
-        raise ValueError(
-            "`batch_size` must be a positive integer or `None`. Received: "
-            f"batch_size={batch_size!r}"
-        )
-    return batch_size
+def as_numpy(x):
+    """A tensor as an array of float64."""
+    return np.asarray(ops.convert_to_numpy(x), "float64")
 
 
 def _check_backend():

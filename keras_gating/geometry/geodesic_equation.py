@@ -10,6 +10,7 @@ from keras_gating.geometry.covariance import inner_product
 from keras_gating.geometry.covariance import whiten
 from keras_gating.geometry.derivatives import jacobian_at
 from keras_gating.geometry.derivatives import second_derivative
+from keras_gating.geometry.evaluation import as_numpy
 from keras_gating.geometry.evaluation import example
 from keras_gating.geometry.evaluation import program
 from keras_gating.geometry.frames import frame_at
@@ -108,7 +109,7 @@ class Field:
                 ops.convert_to_tensor(a[i : i + self._batch]) for a in (x, v)
             )
             outputs = self._run(*batch, *self._shared)
-            parts.append([np.float64(ops.convert_to_numpy(y)) for y in outputs])
+            parts.append([as_numpy(y) for y in outputs])
         outputs = (np.concatenate(part)[:count] for part in zip(*parts))
         return tuple(y.reshape(*leading, *y.shape[1:]) for y in outputs)
 

@@ -6,8 +6,10 @@ import typing
 import numpy as np
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.geometry.collocation import reference
 from keras_gating.geometry.evaluation import as_floats
+from keras_gating.geometry.evaluation import as_numpy
 from keras_gating.geometry.evaluation import as_points
 from keras_gating.geometry.geodesic_equation import Field
 from keras_gating.geometry.geodesic_problems import boundary_problem
@@ -93,11 +95,9 @@ def geodesic(f, start, end=None, velocity=None, covariance=None, steps=32):
         start, other = broadcast(start=start, end=end)
     else:
         start, other = broadcast(start=start, velocity=velocity)
-    steps = check_steps(steps)
+    checks.positive_integer("steps", steps)
     field = Field(f, ops.reshape(start, (-1, start.shape[-1])), covariance)
-    origin, other = (
-        np.float64(ops.convert_to_numpy(a)) for a in (start, other)
-    )
+    origin, other = (as_numpy(a) for a in (start, other))
     outputs = solve(field, origin, other, steps, end is not None)
     return Geodesic(*(ops.convert_to_tensor(a, start.dtype) for a in outputs))
 
@@ -145,14 +145,6 @@ def broadcast(**points):
             f"Received the shapes: {shapes}"
         ) from None
     return [ops.broadcast_to(x, shape) for x in tensors.values()]
-
-
-def check_steps(steps):
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ValueError(
-            f"`steps` must be a positive integer. Received: steps={steps!r}"
-        )
-    return steps
 
 
 def _check_found(failures, leading, is_boundary):

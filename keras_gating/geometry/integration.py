@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.polynomial import legendre
 
+from keras_gating.functional import checks
 from keras_gating.geometry.covariance import EUCLIDEAN
 from keras_gating.geometry.covariance import inner_product
 from keras_gating.geometry.curvature import bending_at
@@ -15,9 +16,9 @@ from keras_gating.geometry.curvature import gaussian_of
 from keras_gating.geometry.curvature import scalar_of
 from keras_gating.geometry.curvature import squared_norm_of
 from keras_gating.geometry.curvature import surface_at
+from keras_gating.geometry.evaluation import as_numpy
 from keras_gating.geometry.evaluation import as_points
 from keras_gating.geometry.evaluation import evaluate
-from keras_gating.geometry.evaluation import example
 from keras_gating.geometry.frames import nan_unless
 
 # Nodes where σ_min is below this, times the largest σ_max of the patch, are
@@ -145,12 +146,25 @@ def _integrate(
     density, f, bounds, resolution, covariance, dtype, batch_size, **options
 ):
     points, weights = _nodes(bounds, resolution)
-    x = _in_dtype(f, points, dtype)
-    options |= inner_product(covariance, x)
-    outputs = evaluate(density, f, x, batch_size=batch_size, **options)
-    value, largest, smallest = (
-        np.asarray(ops.convert_to_numpy(y), "float64") for y in outputs
-    )
+    if dtype is not None:
+        checks.one_of("dtype", dtype, ("float32", "float64"))
+
+    def outputs_in(dtype):
+        x = as_points(points.astype(dtype))
+        inner = inner_product(covariance, x)
+        outputs = evaluate(
+            density, f, x, batch_size=batch_size, **options, **inner
+        )
+        return map(as_numpy, outputs)
+
+    try:
+        value, largest, smallest = outputs_in(dtype or "float64")
+    except Exception:
+        if dtype is not None:
+            raise
+        # Constants of another dtype, or a device without 64 bits; whatever
+        # else is wrong with `f` shows again.
+        value, largest, smallest = outputs_in(keras.config.floatx())
     scale = np.max(largest, where=np.isfinite(largest), initial=0.0)
     kept = np.isfinite(value) & (smallest >= _COLLAPSED * scale)
     if not np.any(kept):
@@ -182,14 +196,7 @@ def _bending_density(f, x, *shared, form=EUCLIDEAN):
 
 def _nodes(bounds, resolution):
     """Gauss–Legendre nodes `(n, k)` and weights `(n,)` of a box."""
-    is_integer = isinstance(resolution, int) and not isinstance(
-        resolution, bool
-    )
-    if not is_integer or resolution < 1:
-        raise ValueError(
-            "`resolution` is the number of nodes along each axis, an integer "
-            f"of 1 or more. Received: resolution={resolution!r}"
-        )
+    checks.positive_integer("resolution", resolution)
     unit, unit_weights = legendre.leggauss(resolution)
     low, high = bounds[:, 0], bounds[:, 1]
     half = (high - low) / 2
@@ -217,21 +224,3 @@ def _checked_bounds(bounds):
             f"2 or more dimensions. Received: bounds={bounds!r}"
         )
     return values
-
-
-def _in_dtype(f, points, dtype):
-    if dtype is not None:
-        if dtype not in ("float32", "float64"):
-            raise ValueError(
-                "`dtype` must be 'float32', 'float64' or `None`. Received: "
-                f"dtype={dtype!r}"
-            )
-        return as_points(points.astype(dtype))
-    try:
-        x = as_points(points)
-        example(f, x[:1])
-    except Exception:
-        # Constants of another dtype, or a device without 64 bits; whatever
-        # else is wrong with `f` shows again.
-        x = as_points(points.astype(keras.config.floatx()))
-    return x

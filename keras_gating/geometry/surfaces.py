@@ -22,6 +22,7 @@ import typing
 
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.geometry.evaluation import as_points
 from keras_gating.geometry.trigonometry import cos_and_sin
 from keras_gating.geometry.trigonometry import cosh
@@ -87,7 +88,7 @@ def sphere(radius=1.0):
 
     Degenerate at the poles θ = 0 and π.
     """
-    _positive(radius=radius)
+    checks.positive_number("radius", radius)
     unit = ellipsoid(radius, radius, radius)
     return Surface("sphere", unit.bounds, unit.chart, lambda *_: radius**-2)
 
@@ -97,7 +98,9 @@ def ellipsoid(a=3.0, b=2.0, c=1.0):
 
     `K = 1 / (a²b²c² (x²/a⁴ + y²/b⁴ + z²/c⁴)²)`. Degenerate at θ = 0 and π.
     """
-    _positive(a=a, b=b, c=c)
+    checks.positive_number("a", a)
+    checks.positive_number("b", b)
+    checks.positive_number("c", c)
 
     def chart(theta, phi):
         (up, out), (east, north) = cos_and_sin(theta), cos_and_sin(phi)
@@ -113,7 +116,7 @@ def ellipsoid(a=3.0, b=2.0, c=1.0):
 
 def cylinder(radius=1.0):
     """`(r cos φ, r sin φ, z)` at `(φ, z)`; `K = 0`."""
-    _positive(radius=radius)
+    checks.positive_number("radius", radius)
 
     def chart(phi, z):
         cos, sin = cos_and_sin(phi)
@@ -127,7 +130,7 @@ def cone(slope=1.0):
 
     Degenerate at its apex s = 0.
     """
-    _positive(slope=slope)
+    checks.positive_number("slope", slope)
 
     def chart(s, phi):
         cos, sin = cos_and_sin(phi)
@@ -142,7 +145,8 @@ def torus(major_radius=2.0, minor_radius=1.0):
     `((R + r cos v) cos u, (R + r cos v) sin u, r sin v)`;
     `K = cos v / (r (R + r cos v))`.
     """
-    _positive(major_radius=major_radius, minor_radius=minor_radius)
+    checks.positive_number("major_radius", major_radius)
+    checks.positive_number("minor_radius", minor_radius)
 
     def chart(u, v):
         (cos_u, sin_u), (cos_v, sin_v) = cos_and_sin(u), cos_and_sin(v)
@@ -158,7 +162,8 @@ def torus(major_radius=2.0, minor_radius=1.0):
 
 def flat_torus(first_radius=1.0, second_radius=1.0):
     """A product of circles in four dimensions, at `(u, v)`; `K = 0`."""
-    _positive(first_radius=first_radius, second_radius=second_radius)
+    checks.positive_number("first_radius", first_radius)
+    checks.positive_number("second_radius", second_radius)
 
     def chart(u, v):
         return (
@@ -199,7 +204,7 @@ def catenoid(scale=1.0):
 
     `K = −1 / (c² cosh⁴(v/c))`. It has the metric of the helicoid.
     """
-    _positive(scale=scale)
+    checks.positive_number("scale", scale)
 
     def chart(u, v):
         cos, sin = cos_and_sin(u)
@@ -214,7 +219,7 @@ def catenoid(scale=1.0):
 
 def helicoid(scale=1.0):
     """`(s cos φ, s sin φ, c φ)` at `(s, φ)`; `K = −c² / (c² + s²)²`."""
-    _positive(scale=scale)
+    checks.positive_number("scale", scale)
 
     def chart(s, phi):
         cos, sin = cos_and_sin(phi)
@@ -231,7 +236,7 @@ def pseudosphere(radius=1.0):
 
     `K = −1/r²`. Degenerate at its rim u = 0.
     """
-    _positive(radius=radius)
+    checks.positive_number("radius", radius)
 
     def chart(u, v):
         cos, sin = cos_and_sin(v)
@@ -271,12 +276,8 @@ def hypersphere(dimension=3, radius=1.0):
 
     The chart is stereographic: `r (2u, |u|² − 1) / (|u|² + 1)`.
     """
-    if not isinstance(dimension, int) or dimension < 1:
-        raise ValueError(
-            "`dimension` must be an integer of 1 or more. Received: "
-            f"dimension={dimension!r}"
-        )
-    _positive(radius=radius)
+    checks.positive_integer("dimension", dimension)
+    checks.positive_number("radius", radius)
 
     def chart(*u):
         square = sum(y * y for y in u)
@@ -293,13 +294,3 @@ def hypersphere(dimension=3, radius=1.0):
 
 def _flat(*_):
     return 0.0
-
-
-def _positive(**arguments):
-    for name, value in arguments.items():
-        is_number = isinstance(value, (int, float))
-        if not is_number or isinstance(value, bool) or not 0 < value < math.inf:
-            raise ValueError(
-                f"`{name}` must be a positive, finite number. Received: "
-                f"{name}={value!r}"
-            )

@@ -6,9 +6,10 @@ import typing
 import numpy as np
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.geometry.evaluation import as_numpy
 from keras_gating.geometry.geodesic_equation import Field
 from keras_gating.geometry.geodesics import broadcast
-from keras_gating.geometry.geodesics import check_steps
 from keras_gating.geometry.geodesics import solve
 
 
@@ -66,13 +67,11 @@ def geodesic_triangle(f, a, b, c, covariance=None, steps=32):
     >>> tuple(triangle.sides.shape), bool(triangle.excess < 0)
     ((3,), True)
     """
-    steps = check_steps(steps)
+    checks.positive_integer("steps", steps)
     vertices = broadcast(a=a, b=b, c=c)
     first = vertices[0]
     field = Field(f, ops.reshape(first, (-1, first.shape[-1])), covariance)
-    vertices = np.stack(
-        [np.float64(ops.convert_to_numpy(x)) for x in vertices], axis=-2
-    )
+    vertices = np.stack([as_numpy(x) for x in vertices], axis=-2)
     points, velocities, sides = solve(
         field, vertices, np.roll(vertices, -1, axis=-2), steps, True
     )

@@ -32,7 +32,8 @@ def cosh(x):
 
 
 def tanh(x):
-    return 1.0 - 2.0 / (ops.exp(2.0 * x) + 1.0)
+    # A quotient of exponentials has no derivative where these overflow.
+    return 2.0 * ops.sigmoid(2.0 * x) - 1.0
 
 
 def _polynomial(coefficients, x):
