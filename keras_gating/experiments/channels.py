@@ -21,7 +21,7 @@ from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
 from keras_gating.experiments.training import restart
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 BATCH = 32
 
@@ -102,18 +102,7 @@ def compare(measured):
     Returns:
         One dictionary for each pair of which both arms were trained.
     """
-    return [
-        {
-            "first": first,
-            "second": second,
-            **comparison.difference(
-                measured[first]["accuracy"]["values"],
-                measured[second]["accuracy"]["values"],
-            ),
-        }
-        for first, second in PAIRS
-        if first in measured and second in measured
-    ]
+    return comparison.differences(measured, PAIRS, "accuracy")
 
 
 def accuracy(model, split):

@@ -4,6 +4,7 @@ import dataclasses
 
 import keras
 
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.layers import CBAM
 from keras_gating.layers import ECA
 from keras_gating.layers import SqueezeExcite
@@ -156,11 +157,4 @@ def _gate(arm):
 
 def arms_by_name(names=None):
     """Returns the arms called `names`, all of them by default."""
-    known = {arm.name: arm for arm in ARMS}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown arms of the channels experiment. Received: "
-            f"arms={unknown}; expected some of {sorted(known)}"
-        )
-    return ARMS if names is None else tuple(known[name] for name in names)
+    return entries_by_name(ARMS, names, "channels")

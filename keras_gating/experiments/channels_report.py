@@ -5,8 +5,8 @@ import numpy as np
 from keras_gating.experiments.figures import COLOURS
 from keras_gating.experiments.figures import error_bars
 from keras_gating.experiments.figures import figure
-from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import estimate_text
+from keras_gating.experiments.tables import print_differences
 from keras_gating.experiments.tables import table
 
 _COLOUR = {
@@ -42,22 +42,13 @@ def print_channels(console, results):
             f"{1e3 * arm['seconds_per_step']:.1f}",
         )
     console.print(shown)
-    shown = table(
+    print_differences(
+        console,
         "Paired differences of the accuracy, in percentage points",
-        "first minus second",
-        "mean",
-        "95 % interval",
-        "first is",
+        results,
+        "{:+.2f}",
+        factor=100,
     )
-    for entry in results.measurements["differences"]:
-        shown.add_row(
-            f"{arms[entry['first']]['title']} − "
-            f"{arms[entry['second']]['title']}",
-            f"{100 * entry['estimate']:+.2f}",
-            bounds_text(entry, "{:+.2f}", 100),
-            entry["verdict"],
-        )
-    console.print(shown)
     console.print(
         "Operations: multiplications and additions for one image. Intervals "
         "are of one comparison each; splits of different seeds overlap."

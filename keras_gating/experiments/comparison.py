@@ -29,3 +29,27 @@ def difference(first, second):
     """
     interval = paired_difference(first, second)
     return {**bounds(interval), "verdict": verdict(interval)}
+
+
+def differences(measured, pairs, key):
+    """Differences of one measure between pairs of arms, seed by seed.
+
+    Args:
+        measured: entries of arms by name.
+        pairs: `(first, second)`, names of arms.
+        key: of the measure in an entry, a dictionary with `values`.
+
+    Returns:
+        One dictionary for each pair of which both arms were measured.
+    """
+    return [
+        {
+            "first": first,
+            "second": second,
+            **difference(
+                measured[first][key]["values"], measured[second][key]["values"]
+            ),
+        }
+        for first, second in pairs
+        if first in measured and second in measured
+    ]

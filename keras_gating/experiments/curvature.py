@@ -27,8 +27,10 @@ from keras_gating.experiments.curvature_training import train
 from keras_gating.experiments.precision import float_type
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
+from keras_gating.experiments.selection import entries_by_name
+from keras_gating.experiments.selection import known_names
 from keras_gating.experiments.training import Progress
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 PARTS = ("heads", "activations", "sharpness", "stacks", "training")
 TOKENS = (3, 8)
@@ -83,15 +85,15 @@ def run(
     seeds = checks.positive_integer("seeds", seeds)
     steps = checks.positive_integer("steps", steps, optional=True)
     elapsed = stopwatch()
-    parts = _chosen("parts", PARTS, parts)
+    parts = known_names(PARTS, parts, "curvature", "parts")
     if quick:
         tokens = tokens or TOKENS[:1]
         arms = arms or QUICK_ARMS
         tasks = tasks or ("circle",)
         steps = steps or 200
     tokens = tuple(tokens or TOKENS)
-    tasks = _named("tasks", TASKS, tasks)
-    arms = _named("arms", _arms(tokens), arms)
+    tasks = entries_by_name(TASKS, tasks, "curvature", "tasks")
+    arms = _arms_called(arms, tokens)
     training_seeds = list(range(min(seeds, 2) if quick else seeds))
     map_seeds = list(range(len(training_seeds) * (1 if quick else MAPS_A_SEED)))
     depths = DEPTHS[:2] if quick else DEPTHS
@@ -198,24 +200,9 @@ def _arms(tokens):
     return {**groups, **{arm.name: arm for arm in PLANAR_ARMS}}
 
 
-def _named(kind, known, names):
-    """Those of `known` that are named, all of them by default.
-
-    The name of an arm stands for it with every number of tokens.
-    """
-    if not isinstance(known, dict):
-        known = {entry.name: entry for entry in known}
-        chosen = _chosen(kind, tuple(known), names)
-        return [known[name] for name in chosen]
-    chosen = _chosen(kind, tuple({a.name: a for a in known.values()}), names)
-    return {key: a for key, a in known.items() if a.name in chosen}
-
-
-def _chosen(kind, known, names):
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            f"Unknown {kind} of the curvature experiment. Received: "
-            f"{kind}={unknown}; expected some of {sorted(known)}"
-        )
-    return known if names is None else tuple(names)
+def _arms_called(names, tokens):
+    """Arms by their keys; a name stands for every number of tokens."""
+    arms = _arms(tokens)
+    known = tuple({arm.name: arm for arm in arms.values()})
+    names = known_names(known, names, "curvature", "arms")
+    return {key: arm for key, arm in arms.items() if arm.name in names}

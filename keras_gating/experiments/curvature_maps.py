@@ -10,8 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gating.experiments.precision import as_numpy
-from keras_gating.experiments.precision import tanh
+from keras_gating.geometry.evaluation import as_numpy
+from keras_gating.geometry.trigonometry import tanh
 
 WIDTH = 8
 

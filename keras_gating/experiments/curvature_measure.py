@@ -9,8 +9,8 @@ from keras_gating.experiments.curvature_random import BOUNDS
 from keras_gating.experiments.curvature_random import summarise
 from keras_gating.experiments.curvature_random import total
 from keras_gating.experiments.curvature_tasks import HALF_WIDTH
-from keras_gating.experiments.precision import as_numpy
 from keras_gating.experiments.precision import float_type
+from keras_gating.geometry.evaluation import as_numpy
 
 # Of which arms and tasks there are pictures, of the first seed.
 PICTURED_ARMS = ("ungated", "headwise", "elementwise")

@@ -12,8 +12,8 @@ from keras_gating.experiments.curvature_maps import RandomHead
 from keras_gating.experiments.curvature_maps import SoftplusPerceptron
 from keras_gating.experiments.curvature_statistics import bootstrap
 from keras_gating.experiments.curvature_tasks import HALF_WIDTH
-from keras_gating.experiments.precision import as_numpy
 from keras_gating.experiments.precision import float_type
+from keras_gating.geometry.evaluation import as_numpy
 
 BOUNDS = ((-HALF_WIDTH, HALF_WIDTH),) * 2
 # ∫|K| dA below this is rounding.

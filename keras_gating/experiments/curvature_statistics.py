@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from keras_gating.experiments.extras import require
+
 FLOOR = 1e-3
 RESAMPLES = 2000
 
@@ -141,14 +143,6 @@ def _correlation(x, y):
 
 def _ranks(x):
     """Mean ranks of all numbers, ties sharing one; NaN stays NaN."""
-    flat = x.reshape(*x.shape[:-3], -1)
-    rows = flat.reshape(-1, flat.shape[-1])
-    ranks = np.full(rows.shape, np.nan)
-    for row, out in zip(rows, ranks):
-        known = np.isfinite(row)
-        _, place, counts = np.unique(
-            row[known], return_inverse=True, return_counts=True
-        )
-        ends = np.cumsum(counts)
-        out[known] = (ends - (counts - 1) / 2.0)[place]
+    rows = x.reshape(*x.shape[:-3], -1)
+    ranks = require("scipy.stats").rankdata(rows, axis=-1, nan_policy="omit")
     return ranks.reshape(x.shape)

@@ -26,7 +26,7 @@ from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.sources import explained
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 BATCH = 64
 TEST_SEQUENCES = 2048

@@ -7,7 +7,7 @@ pair; the learning rate warms up and decays to 0 by a cosine, without which the
 noise of the last steps hides the differences.
 """
 
-import numpy as np
+import functools
 
 from keras_gating.experiments import comparison
 from keras_gating.experiments import next_character
@@ -20,12 +20,10 @@ from keras_gating.experiments.feedforward_model import LENGTH
 from keras_gating.experiments.feedforward_model import PAIRS
 from keras_gating.experiments.feedforward_model import arms_by_name
 from keras_gating.experiments.feedforward_model import build
-from keras_gating.experiments.population import seeded
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
-from keras_gating.experiments.training import restart
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 VALIDATION_WINDOWS = 512
 
@@ -64,23 +62,18 @@ def run(
     progress = Progress(len(arms) * len(seeds) * steps, on_progress)
     measured = {}
     for arm in arms:
-        model = _compiled(arm, learning_rate, steps)
-        losses, seconds = [], []
-        for seed in seeds:
-            progress.describe(f"{arm.title}, seed {seed}")
-            with seeded(seed):
-                restart(model, build(arm))
-            seconds.append(
-                next_character.train(model, text, seed, steps, LENGTH, progress)
-            )
-            losses.append(next_character.validation_loss(model, validation))
         measured[arm.name] = {
             "title": arm.title,
             "gated": arm.variant is not None,
-            "parameters": model.count_params(),
-            "loss": comparison.mean(losses),
-            "seconds_per_step": (
-                None if seconds[0] is None else float(np.median(seconds))
+            **next_character.measure(
+                arm.title,
+                _compiled(arm, learning_rate, steps),
+                functools.partial(build, arm),
+                text,
+                validation,
+                seeds,
+                steps,
+                progress,
             ),
             "published": list(arm.published),
         }
@@ -116,24 +109,14 @@ def compare(measured):
         One dictionary for each pair of which both arms were trained, with
         the published differences beside it.
     """
-    return [
-        {
-            "first": first,
-            "second": second,
-            **comparison.difference(
-                measured[first]["loss"]["values"],
-                measured[second]["loss"]["values"],
-            ),
-            "published": [
-                round(a - b, 3)
-                for a, b in zip(
-                    measured[first]["published"], measured[second]["published"]
-                )
-            ],
-        }
-        for first, second in PAIRS
-        if first in measured and second in measured
-    ]
+    entries = comparison.differences(measured, PAIRS, "loss")
+    for entry in entries:
+        first, second = (measured[entry[k]] for k in ("first", "second"))
+        entry["published"] = [
+            round(a - b, 3)
+            for a, b in zip(first["published"], second["published"])
+        ]
+    return entries
 
 
 def _compiled(arm, learning_rate, steps):

@@ -6,6 +6,7 @@ import keras
 
 from keras_gating.experiments.characters import VOCABULARY
 from keras_gating.experiments.digits_model import Positions
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.layers import FeedForward
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedFeedForward
@@ -88,11 +89,4 @@ def build(arm):
 
 def arms_by_name(names=None):
     """Returns the arms called `names`, all of them by default."""
-    known = {arm.name: arm for arm in ARMS}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown arms of the feed-forward experiment. Received: "
-            f"arms={unknown}; expected some of {sorted(known)}"
-        )
-    return ARMS if names is None else tuple(known[name] for name in names)
+    return entries_by_name(ARMS, names, "feed-forward")

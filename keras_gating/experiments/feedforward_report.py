@@ -1,61 +1,31 @@
 """Tables and picture of the feed-forward experiment."""
 
-import numpy as np
-
 from keras_gating.experiments.figures import COLOURS
 from keras_gating.experiments.figures import error_bars
 from keras_gating.experiments.figures import figure
-from keras_gating.experiments.tables import bounds_text
-from keras_gating.experiments.tables import estimate_text
-from keras_gating.experiments.tables import table
+from keras_gating.experiments.next_character_report import draw_losses
+from keras_gating.experiments.next_character_report import print_losses
 
 
 def print_feedforward(console, results):
     """Prints losses, paired differences and the published ones."""
-    arms = results.measurements["arms"]
-    shown = table(
-        f"Next-character loss in nats, {len(results.seeds)} seeds, and "
-        "log-perplexities of Shazeer 2020",
+    titles = ("65k steps", "524k steps")
+    print_losses(
+        console,
+        results,
         "feed-forward",
-        "loss",
-        "parameters",
-        "ms a step",
-        "65k steps",
-        "524k steps",
+        title=", and log-perplexities of Shazeer 2020",
+        of_arms=(titles, lambda arm: _published(arm, "{:.3f}")),
+        of_pairs=(titles, lambda entry: _published(entry, "{:+.3f}")),
     )
-    for arm in arms.values():
-        seconds = arm["seconds_per_step"]
-        shown.add_row(
-            arm["title"],
-            estimate_text(arm["loss"], "{:.4f}"),
-            f"{arm['parameters']:,}",
-            "–" if seconds is None else f"{1e3 * seconds:.1f}",
-            *(f"{loss:.3f}" for loss in arm["published"]),
-        )
-    console.print(shown)
-    shown = table(
-        "Paired differences of the loss",
-        "first minus second",
-        "mean",
-        "95 % interval",
-        "first is",
-        "65k steps",
-        "524k steps",
-    )
-    for entry in results.measurements["differences"]:
-        shown.add_row(
-            f"{arms[entry['first']]['title']} − "
-            f"{arms[entry['second']]['title']}",
-            f"{entry['estimate']:+.4f}",
-            bounds_text(entry, "{:+.4f}"),
-            entry["verdict"],
-            *(f"{loss:+.3f}" for loss in entry["published"]),
-        )
-    console.print(shown)
     console.print(
         "The published figures are of T5-base on C4 and not ours; intervals "
         "are of one comparison each."
     )
+
+
+def _published(entry, form):
+    return [form.format(loss) for loss in entry["published"]]
 
 
 def losses(results):
@@ -63,26 +33,22 @@ def losses(results):
     arms = list(results.measurements["arms"].values())
     made = figure(11.0, 4.4)
     left, right = made.subplots(1, 2, width_ratios=(3, 2))
-    places = np.arange(len(arms))
-    values = np.array([arm["loss"]["values"] for arm in arms])
-    left.plot(places, values, "o-", color="0.75", markersize=3, linewidth=1)
-    for gated, colour in ((False, COLOURS[4]), (True, COLOURS[0])):
-        chosen = [i for i, arm in enumerate(arms) if arm["gated"] == gated]
-        means, spread = error_bars([arms[i]["loss"] for i in chosen])
-        left.errorbar(
-            places[chosen],
-            means,
-            spread,
-            fmt="D",
-            color=colour,
-            capsize=5,
-            label="gated" if gated else "not gated",
+    kinds = [
+        (
+            label,
+            colour,
+            [i for i, arm in enumerate(arms) if arm["gated"] == gated],
         )
-    left.set_xticks(places, [arm["title"] for arm in arms], rotation=30)
-    left.set_ylabel("loss, nats a character")
-    left.set_title("each line one seed; means with 95 % intervals", fontsize=10)
+        for label, colour, gated in (
+            ("not gated", COLOURS[4], False),
+            ("gated", COLOURS[0], True),
+        )
+    ]
+    draw_losses(left, arms, kinds, capsize=5)
+    left.set_xticks(
+        range(len(arms)), [arm["title"] for arm in arms], rotation=30
+    )
     left.grid(axis="y", alpha=0.3)
-    left.legend()
     _draw_published(right, results)
     return made
 

@@ -14,12 +14,13 @@ from keras_gating.experiments.corrections import paired_p_value
 from keras_gating.experiments.functions_model import FUNCTIONS
 from keras_gating.experiments.functions_model import SETTINGS
 from keras_gating.experiments.functions_model import GatedMap
-from keras_gating.experiments.functions_model import by_name
 from keras_gating.experiments.precision import float_type
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
+from keras_gating.experiments.selection import entries_by_name
+from keras_gating.experiments.selection import known_names
 from keras_gating.experiments.training import Progress
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 BOUNDS = ((-2.0, 2.0), (-2.0, 2.0))
 # ∫|K| dA below this is rounding.
@@ -59,8 +60,8 @@ def run(
         "resolution", resolution, optional=True
     )
     elapsed = stopwatch()
-    functions = by_name(FUNCTIONS, functions, "functions")
-    settings = by_name({s.name: s for s in SETTINGS}, settings, "settings")
+    functions = known_names(FUNCTIONS, functions, "functions", "functions")
+    settings = entries_by_name(SETTINGS, settings, "functions", "settings")
     seeds = list(range(min(seeds, 3) if quick else seeds))
     if resolution is None:
         resolution = 16 if quick else 64
@@ -69,11 +70,11 @@ def run(
         len(settings) * len(functions) * len(seeds), on_progress
     )
     measured = {}
-    for setting in settings.values():
+    for setting in settings:
         entries = {}
-        for name, function in functions.items():
+        for name in functions:
             progress.describe(f"{setting.title}, {name}")
-            gated = GatedMap(setting, function, dtype=dtype)
+            gated = GatedMap(setting, FUNCTIONS[name], dtype=dtype)
             gated.build()
             entries[name] = _measure(gated, seeds, resolution, dtype, progress)
         compare(entries, FLAT_BELOW[dtype])

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gating.experiments.precision import tanh
+from keras_gating.geometry.trigonometry import tanh
 from keras_gating.layers import Gate
 
 FEATURES = 8
@@ -71,17 +71,6 @@ SETTINGS = (
         "linear_headwise", "linear value, headwise gate", "linear", "headwise"
     ),
 )
-
-
-def by_name(known, names, kind):
-    """Returns those of a dictionary that are named, all of them by default."""
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            f"Unknown {kind} of the functions experiment. Received: "
-            f"{kind}={unknown}; expected some of {sorted(known)}"
-        )
-    return dict(known) if names is None else {n: known[n] for n in names}
 
 
 class GatedMap(keras.layers.Layer):

@@ -8,7 +8,7 @@ time and memory of one block are measured against the length, for several ways
 to compute the unit.
 """
 
-import numpy as np
+import functools
 
 from keras_gating.experiments import comparison
 from keras_gating.experiments import gau_cost
@@ -19,12 +19,10 @@ from keras_gating.experiments.characters import even_windows
 from keras_gating.experiments.gau_model import PAIRS
 from keras_gating.experiments.gau_model import arms_by_name
 from keras_gating.experiments.gau_model import build
-from keras_gating.experiments.population import seeded
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
-from keras_gating.experiments.training import restart
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 VALIDATION_WINDOWS = 512
 # Squares of small scores: a unit starts close to the identity, and its first
@@ -128,42 +126,28 @@ def compare(measured):
     Returns:
         One dictionary for each pair of which both arms were trained.
     """
-    return [
-        {
-            "first": first,
-            "second": second,
-            **comparison.difference(
-                measured[first]["loss"]["values"],
-                measured[second]["loss"]["values"],
-            ),
-        }
-        for first, second in PAIRS
-        if first in measured and second in measured
-    ]
+    return comparison.differences(measured, PAIRS, "loss")
 
 
 def _losses(arms, seeds, steps, text, learning_rate, progress):
-    length = gau_model.LENGTH
-    validation = even_windows(text.validation, VALIDATION_WINDOWS, length)
+    validation = even_windows(
+        text.validation, VALIDATION_WINDOWS, gau_model.LENGTH
+    )
     measured = {}
     for arm in arms:
         model = build(arm)
         next_character.compile_model(model, learning_rate, steps, ADAM_EPSILON)
-        losses, seconds = [], []
-        for seed in seeds:
-            progress.describe(f"{arm.title}, seed {seed}")
-            with seeded(seed):
-                restart(model, build(arm))
-            seconds.append(
-                next_character.train(model, text, seed, steps, length, progress)
-            )
-            losses.append(next_character.validation_loss(model, validation))
         measured[arm.name] = {
             "title": arm.title,
-            "parameters": model.count_params(),
-            "loss": comparison.mean(losses),
-            "seconds_per_step": (
-                None if seconds[0] is None else float(np.median(seconds))
+            **next_character.measure(
+                arm.title,
+                model,
+                functools.partial(build, arm),
+                text,
+                validation,
+                seeds,
+                steps,
+                progress,
             ),
         }
     return measured

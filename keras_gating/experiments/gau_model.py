@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_gating import functional
 from keras_gating.experiments.characters import VOCABULARY
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.layers import FeedForward
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedAttentionUnit
@@ -235,11 +236,4 @@ def build(arm):
 
 def arms_by_name(names=None):
     """Returns the arms called `names`, all of them by default."""
-    known = {arm.name: arm for arm in ARMS}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown arms of the gated attention unit's experiment. Received: "
-            f"arms={unknown}; expected some of {sorted(known)}"
-        )
-    return ARMS if names is None else tuple(known[name] for name in names)
+    return entries_by_name(ARMS, names, "gated attention unit's")

@@ -1,9 +1,6 @@
 """Tables, conclusions and pictures of the gated attention unit's experiment."""
 
-import numpy as np
-
 from keras_gating.experiments.figures import COLOURS
-from keras_gating.experiments.figures import error_bars
 from keras_gating.experiments.figures import figure
 from keras_gating.experiments.gau_cost import BASELINE
 from keras_gating.experiments.gau_cost import TASKS
@@ -11,8 +8,8 @@ from keras_gating.experiments.gau_cost import faster_from
 from keras_gating.experiments.gau_cost import forms_in
 from keras_gating.experiments.gau_cost import growth
 from keras_gating.experiments.gau_cost import of
-from keras_gating.experiments.tables import bounds_text
-from keras_gating.experiments.tables import estimate_text
+from keras_gating.experiments.next_character_report import draw_losses
+from keras_gating.experiments.next_character_report import print_losses
 from keras_gating.experiments.tables import table
 
 _MEBIBYTE = 2**20
@@ -20,7 +17,8 @@ _MEBIBYTE = 2**20
 
 def print_gau(console, results):
     """Prints losses, differences, time and memory, and what follows."""
-    _print_losses(console, results)
+    print_losses(console, results, "block")
+    console.print("Intervals are of one comparison each.")
     rows = results.measurements["cost"]
     for task in TASKS:
         _print_cost(console, rows, task)
@@ -30,43 +28,6 @@ def print_gau(console, results):
     )
     for conclusion in conclusions(results):
         console.print(f"• {conclusion}", highlight=False)
-
-
-def _print_losses(console, results):
-    arms = results.measurements["arms"]
-    shown = table(
-        f"Next-character loss in nats, {len(results.seeds)} seeds",
-        "block",
-        "loss",
-        "parameters",
-        "ms a step",
-    )
-    for arm in arms.values():
-        seconds = arm["seconds_per_step"]
-        shown.add_row(
-            arm["title"],
-            estimate_text(arm["loss"], "{:.4f}"),
-            f"{arm['parameters']:,}",
-            "–" if seconds is None else f"{1e3 * seconds:.1f}",
-        )
-    console.print(shown)
-    shown = table(
-        "Paired differences of the loss",
-        "first minus second",
-        "mean",
-        "95 % interval",
-        "first is",
-    )
-    for entry in results.measurements["differences"]:
-        shown.add_row(
-            f"{arms[entry['first']]['title']} − "
-            f"{arms[entry['second']]['title']}",
-            f"{entry['estimate']:+.4f}",
-            bounds_text(entry, "{:+.4f}"),
-            entry["verdict"],
-        )
-    console.print(shown)
-    console.print("Intervals are of one comparison each.")
 
 
 def _print_cost(console, rows, task):
@@ -157,41 +118,26 @@ def _memory_against(rows, form, task):
 
 def losses(results):
     """Loss of each seed and arm, means and intervals."""
-    arms = list(results.measurements["arms"].values())
+    arms = results.measurements["arms"]
     made = figure(8.0, 4.4)
     axis = made.subplots()
-    places = np.arange(len(arms))
-    values = np.array([arm["loss"]["values"] for arm in arms])
-    axis.plot(places, values, "o-", color="0.75", markersize=3, linewidth=1)
-    for kind, colour in _KINDS.items():
-        chosen = [
-            i
-            for i, name in enumerate(results.measurements["arms"])
-            if _kind(name) == kind
-        ]
-        if not chosen:
-            continue
-        means, spread = error_bars([arms[i]["loss"] for i in chosen])
-        axis.errorbar(
-            places[chosen],
-            means,
-            spread,
-            fmt="D",
-            color=colour,
-            capsize=4,
-            label=kind,
+    kinds = [
+        (
+            kind,
+            colour,
+            [i for i, name in enumerate(arms) if _kind(name) == kind],
         )
+        for kind, colour in _KINDS.items()
+    ]
+    draw_losses(axis, list(arms.values()), kinds, capsize=4)
     axis.set_xticks(
-        places,
-        [arm["title"] for arm in arms],
+        range(len(arms)),
+        [arm["title"] for arm in arms.values()],
         rotation=20,
         ha="right",
         rotation_mode="anchor",
     )
-    axis.set_ylabel("loss, nats a character")
-    axis.set_title("each line one seed; means with 95 % intervals", fontsize=10)
     axis.grid(axis="y", alpha=0.3)
-    axis.legend()
     return made
 
 

@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 
+from keras_gating.experiments import comparison
 from keras_gating.experiments.characters import random_windows
+from keras_gating.experiments.population import seeded
 from keras_gating.experiments.training import fit_in_one_epoch
+from keras_gating.experiments.training import restart
 
 BATCH = 16
 WARMUP_SHARE = 0.1
@@ -46,3 +49,38 @@ def train(model, text, seed, steps, length, progress=None):
 def validation_loss(model, windows):
     """Mean loss in nats a character."""
     return model.evaluate(*windows, batch_size=_VALIDATION_BATCH, verbose=0)
+
+
+def measure(title, model, make, text, validation, seeds, steps, progress):
+    """Trains a compiled model from every seed.
+
+    Args:
+        title: what the progress bar calls the model.
+        model: the compiled model.
+        make: function that makes a new model of the same layers.
+        text: the `Text`.
+        validation: windows, inputs and targets; their length is that of the
+            training windows.
+        seeds: the seeds.
+        steps: number of steps.
+        progress: a `Progress`.
+
+    Returns:
+        What a JSON file keeps: parameters, losses, and seconds a step, `None`
+        for a single step.
+    """
+    length = validation[0].shape[1]
+    losses, seconds = [], []
+    for seed in seeds:
+        progress.describe(f"{title}, seed {seed}")
+        with seeded(seed):
+            restart(model, make())
+        seconds.append(train(model, text, seed, steps, length, progress))
+        losses.append(validation_loss(model, validation))
+    return {
+        "parameters": model.count_params(),
+        "loss": comparison.mean(losses),
+        "seconds_per_step": (
+            None if seconds[0] is None else float(np.median(seconds))
+        ),
+    }

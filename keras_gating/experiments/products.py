@@ -25,7 +25,7 @@ from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 BATCH = 128
 TEST_POINTS = 4096

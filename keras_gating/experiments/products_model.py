@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.layers import GEGLU
 from keras_gating.layers import BilinearGLU
 from keras_gating.layers import SwiGLU
@@ -109,11 +110,4 @@ def units_within(arm, budget, depth=1):
 
 def arms_by_name(names=None):
     """Returns the arms called `names`, all of them by default."""
-    known = {arm.name: arm for arm in ARMS}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown arms of the products experiment. Received: "
-            f"arms={unknown}; expected some of {sorted(known)}"
-        )
-    return ARMS if names is None else tuple(known[name] for name in names)
+    return entries_by_name(ARMS, names, "products")

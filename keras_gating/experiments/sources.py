@@ -25,7 +25,7 @@ from keras_gating.experiments.sources_model import arms_by_name
 from keras_gating.experiments.sources_model import sequences
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 BATCH = 128
 TEST_SEQUENCES = 4096

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_gating.experiments.selection import entries_by_name
 from keras_gating.layers import GatedAttention
 
 # Features of a token: a sign, two normal numbers and noise.
@@ -173,11 +174,4 @@ class Reader(keras.layers.Layer):
 
 def arms_by_name(names=None):
     """Returns the arms called `names`, all of them by default."""
-    known = {arm.name: arm for arm in ARMS}
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(
-            "Unknown arms of the sources experiment. Received: "
-            f"arms={unknown}; expected some of {sorted(known)}"
-        )
-    return ARMS if names is None else tuple(known[name] for name in names)
+    return entries_by_name(ARMS, names, "sources")

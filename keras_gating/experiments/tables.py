@@ -30,3 +30,42 @@ def estimate_text(bounds, form, factor=1):
         return text
     half = factor * (bounds["high"] - bounds["low"]) / 2.0
     return f"{text} ± {form.replace('+', '').format(half)}"
+
+
+NO_COLUMNS = ((), lambda entry: ())
+
+
+def print_differences(
+    console, title, results, form, factor=1, further=NO_COLUMNS
+):
+    """Prints the paired differences of a run, a row for each pair of arms.
+
+    Args:
+        console: a `rich.console.Console`.
+        title: of the table.
+        results: `Results` with `differences` among its measurements.
+        form: format of the numbers.
+        factor: on the numbers.
+        further: `(titles, function)`, further columns and their cells for an
+            entry.
+    """
+    arms = results.measurements["arms"]
+    titles, cells = further
+    shown = table(
+        title,
+        "first minus second",
+        "mean",
+        "95 % interval",
+        "first is",
+        *titles,
+    )
+    for entry in results.measurements["differences"]:
+        shown.add_row(
+            f"{arms[entry['first']]['title']} − "
+            f"{arms[entry['second']]['title']}",
+            form.format(factor * entry["estimate"]),
+            bounds_text(entry, form, factor),
+            entry["verdict"],
+            *cells(entry),
+        )
+    console.print(shown)

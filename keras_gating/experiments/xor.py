@@ -19,7 +19,7 @@ from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
 from keras_gating.experiments.xor_arms import BitReader
 from keras_gating.experiments.xor_arms import arms_by_name
-from keras_gating.layers import checks
+from keras_gating.functional import checks
 
 INPUTS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], "float32")
 TARGETS = np.array([0, 1, 1, 0], "float32")
