@@ -1,5 +1,6 @@
 """Every test starts from the same seeds and from a clean Keras."""
 
+import gc
 import os
 from importlib import metadata
 from importlib.util import find_spec
@@ -32,6 +33,17 @@ def pytest_runtest_setup(item):
     enabled = os.environ.get("JAX_ENABLE_X64", "").lower() in ("1", "true")
     if keras.config.backend() == "jax" and not enabled:
         pytest.skip("needs JAX_ENABLE_X64=1, set before JAX is imported")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections():
+    """Takes what is there out of garbage collections, which Keras calls for.
+
+    Every attribute that a layer loses, as in `quantize`, makes Keras look
+    through all objects, and the backends alone have some 500,000.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
