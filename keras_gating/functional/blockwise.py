@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_gating.functional.loops import map_entries
+
 
 def map_row_blocks(function, rows, shared, block_size):
     """Applies a function to blocks of rows, one after the other.
@@ -28,7 +30,7 @@ def map_row_blocks(function, rows, shared, block_size):
     # Blocks of equal size with as few rows too many as there can be.
     size = math.ceil(length / count)
     blocks = [_cut(x, count, size) for x in rows]
-    outputs = ops.map(
+    outputs = map_entries(
         lambda block: _recomputed(function, [*block, *shared]), blocks
     )
     outputs = ops.moveaxis(outputs, 0, 1)

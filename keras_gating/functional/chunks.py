@@ -5,6 +5,7 @@ from keras import ops
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.gate import to_float32
+from keras_gating.functional.loops import scan
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
@@ -88,14 +89,18 @@ def mixed_chunk_attention(
     else:
         sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
     context = context + across_chunks(linear_query, sums, counts, divisors[1])
-    return _as_one(context)[:, 0, :length]
+    context = ops.reshape(
+        context, (ops.shape(context)[0], -1, context.shape[3])
+    )
+    # A slice costs a copy in the gradient.
+    return context if _is_multiple(length, chunk_size) else context[:, :length]
 
 
 def split_chunks(x, chunk_size):
     """`(B, chunks, chunk_size, …)` from `(B, T, …)`, zeros at the end."""
     shape = ops.shape(x)
-    missing = -shape[1] % chunk_size
-    if not isinstance(missing, int) or missing:
+    if not _is_multiple(shape[1], chunk_size):
+        missing = -shape[1] % chunk_size
         zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
     return ops.reshape(x, (shape[0], -1, chunk_size, *shape[2:]))
@@ -184,7 +189,7 @@ def running_sums(sums, start=None):
         start = ops.zeros_like(sums[:, 0])
     # Not `ops.cumsum`: on JAX its time grows faster than the length, on torch
     # it makes float32 of float64.
-    total, before = ops.scan(
+    total, before = scan(
         lambda carry, x: (carry + x, carry), start, ops.moveaxis(sums, 1, 0)
     )
     return ops.moveaxis(before, 0, 1), total
@@ -210,6 +215,11 @@ def across_chunks(query, sums, counts, divisor="visible"):
     return ops.einsum("bgrd,bgde->bgre", query, means)
 
 
+def _is_multiple(length, chunk_size):
+    """Whether the length is known to be a multiple of the chunk's."""
+    return isinstance(length, int) and length % chunk_size == 0
+
+
 def _as_one(x):
     """`(B, 1, chunks · C, …)`: all chunks in one."""
     if x is None:
@@ -222,7 +232,7 @@ def _with_padding(key_mask, value, chunk_size):
     """Mask of `(B or 1, chunks, C)` that hides what fills the last chunk."""
     shape = ops.shape(value)
     if key_mask is None:
-        if isinstance(shape[1], int) and shape[1] % chunk_size == 0:
+        if _is_multiple(shape[1], chunk_size):
             return None
         key_mask = ops.ones((1, shape[1]), "bool")
     return split_chunks(key_mask, chunk_size)

@@ -1,13 +1,16 @@
 """What the kernels of all layers have in common."""
 
+import math
 import string
 
 import keras
 from keras import ops
 
+from keras_gating import _backend
+
 
 def dense(free, bound, output_shape, use_bias, name, **kwargs):
-    """An `EinsumDense` over the last axes of its input.
+    """A projection of the last axes of its input.
 
     Args:
         free: number of leading axes that pass through.
@@ -27,9 +30,9 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
         initializer = kwargs.get(argument)
         if isinstance(initializer, keras.initializers.Initializer):
             kwargs[argument] = initializer.clone()
-    kind = keras.layers.EinsumDense
+    kind = Projection
     if free > 1 and use_bias and _is_mistaken_for_channels(output_shape):
-        kind = _FlatEinsumDense
+        kind = _FlatProjection
         leading = leading[:1]
     layer = kind(
         f"{leading}{contracted},{contracted}{created}->{leading}{created}",
@@ -66,8 +69,31 @@ def _is_mistaken_for_channels(bias_shape):
     return len(longer) == 1 and longer[0] != len(bias_shape) - 1
 
 
-class _FlatEinsumDense(keras.layers.EinsumDense):
-    """An `EinsumDense` that merges the leading axes of its input into one.
+class Projection(keras.layers.EinsumDense):
+    """An `EinsumDense` whose product and bias are one step on torch."""
+
+    def call(self, inputs, training=None):
+        if self.bias is None or keras.config.backend() != "torch":
+            return super().call(inputs)
+        created = tuple(self.bias.shape)
+        width = math.prod(created)
+        inputs = ops.convert_to_tensor(inputs)
+        free = len(inputs.shape) - (len(self.kernel.shape) - len(created))
+        leading = ops.shape(inputs)[:free]
+        outputs = _backend.linear(
+            ops.reshape(inputs, (*leading, -1)),
+            ops.reshape(self.kernel, (-1, width)),
+            ops.reshape(self.bias, (width,)),
+        )
+        return self.activation(ops.reshape(outputs, (*leading, *created)))
+
+    def quantize(self, mode, **kwargs):
+        # Keras refuses subclasses here unless told that they are alike.
+        super().quantize(mode, **{**kwargs, "type_check": False})
+
+
+class _FlatProjection(Projection):
+    """A projection that merges the leading axes of its input into one.
 
     The bias then stands where its axes are the first after the batch.
     """
@@ -81,7 +107,3 @@ class _FlatEinsumDense(keras.layers.EinsumDense):
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
         outputs = super().__call__(flat, *args, **kwargs)
         return ops.reshape(outputs, (*leading, *outputs.shape[1:]))
-
-    def quantize(self, mode, **kwargs):
-        # Keras refuses subclasses here unless told that they are alike.
-        super().quantize(mode, **{**kwargs, "type_check": False})
