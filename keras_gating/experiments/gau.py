@@ -25,9 +25,6 @@ from keras_gating.experiments.training import Progress
 from keras_gating.functional import checks
 
 VALIDATION_WINDOWS = 512
-# Squares of small scores: a unit starts close to the identity, and its first
-# gradients are far below the usual epsilon, which would stop it there.
-ADAM_EPSILON = 1e-10
 # Share of the progress bar that the measurements of time get.
 _COST_SHARE = 0.4
 
@@ -91,7 +88,7 @@ def run(
             "batch_size": next_character.BATCH,
             "learning_rate": learning_rate,
             "warmup_share": next_character.WARMUP_SHARE,
-            "adam_epsilon": ADAM_EPSILON,
+            "adam_epsilon": {arm.name: arm.epsilon for arm in arms},
             "dim": gau_model.DIM,
             "hidden": gau_model.HIDDEN,
             "key_dim": gau_model.KEY_DIM,
@@ -136,7 +133,7 @@ def _losses(arms, seeds, steps, text, learning_rate, progress):
     measured = {}
     for arm in arms:
         model = build(arm)
-        next_character.compile_model(model, learning_rate, steps, ADAM_EPSILON)
+        next_character.compile_model(model, learning_rate, steps, arm.epsilon)
         measured[arm.name] = {
             "title": arm.title,
             **next_character.measure(

@@ -22,6 +22,10 @@ HEADS = 4
 BLOCKS = 2
 LENGTH = 64
 CHUNK = 16
+# Squares of small scores: a unit starts close to the identity, and its first
+# gradients are far below the usual epsilon, which holds it back there.
+ADAM_EPSILON = 1e-10
+USUAL_EPSILON = 1e-7
 
 
 def unit_weights(dim, hidden, key_dim, gates=1, attends=True):
@@ -139,11 +143,13 @@ class Arm:
         title: the arm in words.
         unit: function that makes one of two units that stand for a block, or
             `None` for attention and a feed-forward layer.
+        epsilon: of Adam.
     """
 
     name: str
     title: str
     unit: Callable | None = None
+    epsilon: float = ADAM_EPSILON
 
 
 def whole_unit(key_dim=KEY_DIM, **arguments):
@@ -181,11 +187,22 @@ ARMS = (
         "A fixed: identity",
         functools.partial(_fixed, "identity"),
     ),
+    # Whether the choice of epsilon favours one of the two.
+    Arm("attention_usual", "attention, ε = 1e-7", epsilon=USUAL_EPSILON),
+    Arm("unit_usual", "unit, ε = 1e-7", whole_unit, USUAL_EPSILON),
 )
 
 # Whole units against the baseline, and each change against the plain unit.
 PAIRS = tuple((name, "attention") for name in ("unit", "softmax", "chunked"))
-PAIRS += tuple((arm.name, "unit") for arm in ARMS[2:])
+PAIRS += tuple(
+    (name, "unit")
+    for name in ("softmax", "chunked", "no_gate", "mean", "identity")
+)
+PAIRS += (
+    ("attention_usual", "attention"),
+    ("unit_usual", "unit"),
+    ("unit_usual", "attention_usual"),
+)
 
 
 def attention_and_feed_forward(x, heads, hidden, name):

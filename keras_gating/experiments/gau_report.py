@@ -8,6 +8,7 @@ from keras_gating.experiments.gau_cost import faster_from
 from keras_gating.experiments.gau_cost import forms_in
 from keras_gating.experiments.gau_cost import growth
 from keras_gating.experiments.gau_cost import of
+from keras_gating.experiments.gau_model import ADAM_EPSILON
 from keras_gating.experiments.next_character_report import draw_losses
 from keras_gating.experiments.next_character_report import print_losses
 from keras_gating.experiments.tables import table
@@ -18,7 +19,10 @@ _MEBIBYTE = 2**20
 def print_gau(console, results):
     """Prints losses, differences, time and memory, and what follows."""
     print_losses(console, results, "block")
-    console.print("Intervals are of one comparison each.")
+    console.print(
+        f"Intervals are of one comparison each. Adam's ε is {ADAM_EPSILON:.0e} "
+        "unless an arm names another."
+    )
     rows = results.measurements["cost"]
     for task in TASKS:
         _print_cost(console, rows, task)
@@ -145,12 +149,15 @@ _KINDS = {
     "baseline": COLOURS[4],
     "whole units": COLOURS[0],
     "a part taken out": COLOURS[1],
+    "Adam's usual ε": COLOURS[2],
 }
 
 
 def _kind(name):
     if name == "attention":
         return "baseline"
+    if name.endswith("_usual"):
+        return "Adam's usual ε"
     whole = name in ("unit", "softmax", "chunked")
     return "whole units" if whole else "a part taken out"
 
