@@ -26,7 +26,7 @@ _COPIED_GATE = {
 
 def from_keras(cls, layer, gate_arguments):
     """See `GatedAttention.from_keras`."""
-    _check_source(layer)
+    check_source(layer)
     config = _translated(layer)
     own = set(cls.from_config(config).get_config()) - set(config)
     unknown = set(gate_arguments) - own - {"use_gate", "masked_rows"}
@@ -54,11 +54,12 @@ def _kind(layer):
     return next((kind for kind in _KINDS if isinstance(layer, kind)), None)
 
 
-def _check_source(layer):
+def check_source(layer):
+    """Raises unless `layer` is attention of Keras as Keras computes it."""
     kind = _kind(layer)
     if kind is None:
         raise ValueError(
-            "`from_keras` takes a keras.layers.MultiHeadAttention or "
+            "The source must be a keras.layers.MultiHeadAttention or "
             f"GroupQueryAttention. Received: {type(layer).__name__}"
         )
     for owner in type(layer).__mro__:
@@ -77,8 +78,8 @@ def _check_source(layer):
         for sublayer in layer._flatten_layers()
     ):
         raise ValueError(
-            "`from_keras` copies kernels in floating point. Received: the "
-            f"quantized layer {layer.name!r}"
+            "Kernels are copied in floating point. Received: the quantized "
+            f"layer {layer.name!r}"
         )
 
 

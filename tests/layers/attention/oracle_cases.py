@@ -1,15 +1,21 @@
 """How the cases of three reference libraries map to `GatedAttention`.
 
-A case is the constructor's arguments, the call's arguments and a linear map
-from the peer's weights to ours. Because the map is linear, it carries the
-peer's gradients to ours as well. Names of our weights are paths below the
-layer; `gate` stands for the one kernel of a gate.
+A case is the constructor's arguments, the call's arguments and the layout of
+the peer's weights. For peers whose layout the package does not name, it is a
+linear map from their weights to ours; because the map is linear, it carries
+the peer's gradients to ours as well. Names of our weights are those that
+`variables` gives them; `gate` stands for the one kernel of a gate.
 """
 
 import dataclasses
 from collections.abc import Callable
 
 import numpy as np
+
+from keras_gating.surgery import copy_weights
+from tests.oracles import mapped
+from tests.oracles import mapped_gradients
+from tests.utils import to_numpy
 
 FILES = ("keras_mha_gate", "hf_gated_attn", "xt_attn")
 
@@ -22,17 +28,72 @@ EXCEPTIONS = {
 
 @dataclasses.dataclass
 class Case:
-    """One case: `weights` maps the peer's arrays to ours."""
+    """One case: `weights` is a layout, or maps the peer's arrays to ours."""
 
     arguments: dict
-    weights: Callable
+    weights: str | Callable
     call: Callable
     dtype: str = "float64"
-    # What to add to a mapped weight (not to its gradient).
-    offsets: dict = dataclasses.field(default_factory=dict)
     # (inputs) -> boolean (B, T): the rows on which the two must agree.
     rows: Callable | None = None
     inputs: tuple = ("x", "x")
+
+    def assign(self, layer, peer):
+        """Gives our layer the peer's weights."""
+        if isinstance(self.weights, str):
+            copy_weights(layer, peer, self.weights)
+            return
+        mapped = self.weights(peer)
+        for name, variable in variables(layer).items():
+            if name in mapped:
+                assert tuple(variable.shape) == mapped[name].shape, name
+                variable.assign(mapped[name].astype(variable.dtype))
+            else:
+                # A bias the peer does not have.
+                assert name.endswith("bias"), name
+                assert not np.any(to_numpy(variable)), name
+        assert set(mapped) <= set(variables(layer))
+
+    def mapped(self, layer, peer):
+        """The peer's weights as ours, by name."""
+        if not isinstance(self.weights, str):
+            return self.weights(peer)
+        return _named(layer, mapped(layer, peer, self.weights))
+
+    def gradients(self, layer, gradients, peer):
+        """The gradients of the peer's weights as those of ours."""
+        if not isinstance(self.weights, str):
+            return self.weights(gradients)
+        return _named(
+            layer, mapped_gradients(layer, gradients, peer, self.weights)
+        )
+
+
+def variables(layer):
+    """Our weights by the names of the table."""
+    named = {}
+    for child in ("query", "key", "value", "output"):
+        dense = getattr(layer, f"{child}_dense")
+        path = "attention_output" if child == "output" else child
+        named[f"{path}/kernel"] = dense.kernel
+        if dense.bias is not None:
+            named[f"{path}/bias"] = dense.bias
+    if getattr(layer, "output_gate", None) is not None:
+        named["gate"], *bias = layer.output_gate.weights
+        if bias:
+            (named["gate_bias"],) = bias
+    for side in ("query", "key"):
+        scale = [w for w in layer.weights if f"{side}_norm" in w.path]
+        if scale:
+            (named[f"{side}_scale"],) = scale
+    return named
+
+
+def _named(layer, arrays):
+    return {
+        name: arrays[variable.path]
+        for name, variable in variables(layer).items()
+    }
 
 
 def heads(weight, count):
@@ -43,38 +104,6 @@ def heads(weight, count):
 def output_heads(weight, count):
     """A torch `(E, count * D)` weight as a `(count, D, E)` kernel."""
     return weight.T.reshape(count, -1, weight.shape[0])
-
-
-def _keras(w):
-    names = {"gate/kernel": "gate", "gate/bias": "gate_bias"}
-    return {names.get(name, name): array for name, array in w.items()}
-
-
-def _qwen(kv_heads):
-    """`[query | gate]` packed per query head."""
-
-    def weights(w):
-        packed = w["q_proj.weight"].reshape(4, 2, 8, 24)
-        mapped = {
-            "query/kernel": packed[:, 0].transpose(2, 0, 1),
-            "gate": packed[:, 1].transpose(2, 0, 1),
-            "key/kernel": heads(w["k_proj.weight"], kv_heads),
-            "value/kernel": heads(w["v_proj.weight"], kv_heads),
-            "attention_output/kernel": output_heads(w["o_proj.weight"], 4),
-        }
-        if "q_proj.bias" in w:
-            packed = w["q_proj.bias"].reshape(4, 2, 8)
-            mapped["query/bias"] = packed[:, 0]
-            mapped["gate_bias"] = packed[:, 1]
-            mapped["key/bias"] = w["k_proj.bias"].reshape(kv_heads, 8)
-            mapped["value/bias"] = w["v_proj.bias"].reshape(kv_heads, 8)
-            mapped["attention_output/bias"] = w["o_proj.bias"]
-        if "q_norm.weight" in w:
-            mapped["query_scale"] = w["q_norm.weight"]
-            mapped["key_scale"] = w["k_norm.weight"]
-        return mapped
-
-    return weights
 
 
 def _separate(gate):
@@ -180,7 +209,7 @@ def _keras_case(kv_heads=4, call=_plain, **arguments):
         **arguments,
     }
     inputs = ("0", "1")
-    return Case(arguments, _keras, call, dtype="float32", inputs=inputs)
+    return Case(arguments, "keras", call, dtype="float32", inputs=inputs)
 
 
 def _hf_case(weights, kv_heads, call=_plain, case=None, **arguments):
@@ -209,25 +238,21 @@ CASES = {
     "keras_mha_gate/mha_causal": _keras_case(call=_causal),
     "keras_mha_gate/mha_ungated": _keras_case(use_gate=False),
     "keras_mha_gate/gqa_self": _keras_case(kv_heads=2),
-    "hf_gated_attn/qwen_mha_noncausal": _hf_case(_qwen(4), 4),
-    "hf_gated_attn/qwen_mha_causal": _hf_case(_qwen(4), 4, _causal),
+    "hf_gated_attn/qwen_mha_noncausal": _hf_case("qwen3_next", 4),
+    "hf_gated_attn/qwen_mha_causal": _hf_case("qwen3_next", 4, _causal),
     "hf_gated_attn/qwen_mha_bias_noncausal": _hf_case(
-        _qwen(4), 4, use_bias=True
+        "qwen3_next", 4, use_bias=True
     ),
-    "hf_gated_attn/qwen_gqa2_noncausal": _hf_case(_qwen(2), 2),
-    "hf_gated_attn/qwen_gqa2_causal": _hf_case(_qwen(2), 2, _causal),
-    "hf_gated_attn/qwen_mqa1_padmask": _hf_case(_qwen(1), 1, _additive),
+    "hf_gated_attn/qwen_gqa2_noncausal": _hf_case("qwen3_next", 2),
+    "hf_gated_attn/qwen_gqa2_causal": _hf_case("qwen3_next", 2, _causal),
+    "hf_gated_attn/qwen_mqa1_padmask": _hf_case("qwen3_next", 1, _additive),
     # Two of eight features are rotated: one pair, which turns by one radian a
     # position whatever the wavelength, so the stored cosines leave it open.
-    # The peer's normalisation is centred on zero: its scale is 1 + weight.
     "hf_gated_attn/qwen_gqa2_full_qknorm_rope_causal": _hf_case(
-        _qwen(2),
+        "qwen3_next",
         2,
         _causal,
-        {
-            "dtype": "float32",
-            "offsets": {"query_scale": 1.0, "key_scale": 1.0},
-        },
+        {"dtype": "float32"},
         query_key_normalization="rms",
         normalization_epsilon=1e-6,
         rope_max_wavelength=10000.0,

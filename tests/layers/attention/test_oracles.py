@@ -7,6 +7,7 @@ from keras_gating.layers import GatedAttention
 from tests.gradients import gradients
 from tests.layers.attention import oracle_cases
 from tests.layers.attention.oracle_cases import CASES
+from tests.layers.attention.oracle_cases import variables
 from tests.oracles import load
 from tests.oracles import part
 from tests.reference.attention import gated_attention
@@ -24,26 +25,6 @@ def peer(name):
     return ORACLES[file][0][case]
 
 
-def variables(layer):
-    """Our weights by the names of the table."""
-    named = {}
-    for child in ("query", "key", "value", "output"):
-        dense = getattr(layer, f"{child}_dense")
-        path = "attention_output" if child == "output" else child
-        named[f"{path}/kernel"] = dense.kernel
-        if dense.bias is not None:
-            named[f"{path}/bias"] = dense.bias
-    if getattr(layer, "output_gate", None) is not None:
-        named["gate"], *bias = layer.output_gate.weights
-        if bias:
-            (named["gate_bias"],) = bias
-    for side in ("query", "key"):
-        scale = [w for w in layer.weights if f"{side}_norm" in w.path]
-        if scale:
-            (named[f"{side}_scale"],) = scale
-    return named
-
-
 def built(name, dtype):
     """The layer of a case with the peer's weights."""
     case, arrays = CASES[name], peer(name)
@@ -51,17 +32,7 @@ def built(name, dtype):
     shapes = [inputs[key].shape for key in case.inputs]
     layer = GatedAttention(**case.arguments, dtype=dtype)
     layer.build(*shapes)
-    mapped = case.weights(part(arrays, "w"))
-    for path, variable in variables(layer).items():
-        if path in mapped:
-            value = mapped[path] + case.offsets.get(path, 0.0)
-            assert tuple(variable.shape) == value.shape, path
-            variable.assign(value.astype(dtype))
-        else:
-            # A bias the peer does not have.
-            assert path.endswith("bias"), path
-            assert not np.any(to_numpy(variable)), path
-    assert set(mapped) <= set(variables(layer))
+    case.assign(layer, part(arrays, "w"))
     return layer
 
 
@@ -87,7 +58,7 @@ def compare(name, dtype, tolerance):
     )
     assert_close(output * rows, expected, tolerance)
     assert_close(sum(for_inputs), arrays["gin/x"], tolerance)
-    mapped = case.weights(part(arrays, "gw"))
+    mapped = case.gradients(layer, part(arrays, "gw"), part(arrays, "w"))
     largest = max(np.abs(gradient).max() for gradient in mapped.values())
     for path, variable in variables(layer).items():
         if path in mapped:
@@ -113,10 +84,11 @@ def test_numpy_reference_equals_peer(name):
     """The reference of the other tests is held to the same numbers."""
     case, arrays = CASES[name], peer(name)
     inputs = part(arrays, "in")
+    layer = built(name, "float32")
     weights = {}
-    for path, value in case.weights(part(arrays, "w")).items():
+    for path, value in case.mapped(layer, part(arrays, "w")).items():
         path = {"gate": "gate/kernel", "gate_bias": "gate/bias"}.get(path, path)
-        weights[path] = np.float64(value) + case.offsets.get(path, 0.0)
+        weights[path] = np.float64(value)
     query, value = (inputs[key] for key in case.inputs)
     output, _ = gated_attention(
         weights, query, value, **case.arguments, **case.call(inputs)
@@ -143,6 +115,6 @@ def test_table_agrees_with_the_stored_description():
         described = ORACLES[file][1][key]
         assert described.get("dtype", "float32") == case.dtype, name
         arrays = part(peer(name), "w")
-        mapped = case.weights(arrays)
+        mapped = case.mapped(built(name, "float32"), arrays)
         total = sum(array.size for array in arrays.values())
         assert sum(array.size for array in mapped.values()) == total, name

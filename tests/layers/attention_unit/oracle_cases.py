@@ -1,10 +1,7 @@
-"""How the units of FLASH-pytorch map to ours.
+"""Which arguments of our unit make it the units of FLASH-pytorch.
 
-A map takes the peer's weights to those of our layer, by path below it. The
-peer divides inside of the square, by n: relu²((qk + b) / n), where ours has
-relu²(q'k / √s + b') / n. The two are equal for q' = q √(s/n), b' = b / √n. In
-`Case.scales` stand such factors, by what they act on; gradients carry their
-inverse.
+The weights come in the layout `"flash_pytorch"`. The peer divides inside of
+the square, so a `GAU` has the length as its divisor.
 """
 
 import dataclasses
@@ -14,11 +11,16 @@ import numpy as np
 from keras import ops
 
 from keras_gating.layers import GatedAttentionUnit
-from tests.layers.feedforward.oracle_cases import halves
+from keras_gating.surgery import copy_weights
 from tests.oracles import load
+from tests.oracles import mapped_gradients
 from tests.oracles import part
 
 DIM, KEY_DIM, CHUNK = 16, 8, 8
+LAYOUT = "flash_pytorch"
+TABLE = "rel_pos_bias.relative_attention_bias.weight"
+FREQUENCIES = "rotary_pos_emb.freqs"
+BUFFERS = {TABLE, FREQUENCIES}
 EXCEPTIONS = {
     "scalenorm_noncausal_nobias": "normalizes by ScaleNorm",
     "causal_shift_tokens": "moves half of the features by one position",
@@ -27,14 +29,14 @@ EXCEPTIONS = {
 
 @dataclasses.dataclass
 class Case:
-    """One case: arguments of our layer and what its weights are scaled by."""
+    """One case: arguments of our layer, and how it is put together."""
 
     arrays: dict
     arguments: dict
-    scales: dict
     causal: bool = False
-    interleaved: bool = False
     kind: str = "unit"
+    # On the query of the linear part, after the layout's own.
+    factor: float = 1.0
 
     def layer(self, dtype):
         arguments = {
@@ -49,48 +51,53 @@ class Case:
             return SeparateChunks(arguments, dtype=dtype)
         return GatedAttentionUnit(**arguments, dtype=dtype)
 
-    def weights(self, peer):
-        """The peer's weights as ours."""
-        return self._map(peer, self.scales)
+    def assign(self, layer, peer):
+        """Gives our layer the peer's weights."""
+        inside, outside = self._parts(peer)
+        unit = layer if self.kind == "unit" else layer.inner
+        copy_weights(unit, inside, LAYOUT)
+        for name, variable in self._outside(layer).items():
+            variable.assign(outside[name])
+        for variable in (unit.query_key_scale, unit.query_key_offset):
+            variable.assign(variable * self._factors(variable))
 
-    def gradients(self, peer):
-        """Gradients of the peer's weights as those of ours."""
-        inverse = {name: 1.0 / np.array(x) for name, x in self.scales.items()}
-        return self._map(peer, inverse)
+    def gradients(self, layer, gradients, peer):
+        """Gradients of the peer's weights as those of ours, by path."""
+        (inside, outside), (weights, _) = map(self._parts, (gradients, peer))
+        for name in BUFFERS & set(inside):
+            if not np.any(weights[name]) or name == FREQUENCIES:
+                del inside[name]
+        unit = layer if self.kind == "unit" else layer.inner
+        expected = mapped_gradients(unit, inside, weights, LAYOUT)
+        for variable in (unit.query_key_scale, unit.query_key_offset):
+            expected[variable.path] /= self._factors(variable)
+        for name, variable in self._outside(layer).items():
+            expected[variable.path] = outside[name]
+        return expected
 
-    def _map(self, peer, scales):
-        order = np.arange(KEY_DIM)
-        if self.interleaved:
-            # The peer rotates neighbours, ours the two halves.
-            order = np.concatenate([order[::2], order[1::2]])
-        start = "" if "offsetscale.gamma" in peer else "qk_"
-        middle = "offset_scale" if start else "offsetscale"
-        output = "to_out.0" if not start else "to_out"
-        heads = np.array(scales["heads"])[:, None]
-        mapped = {
-            "normalization/gamma": peer["norm.weight"],
-            "normalization/beta": peer["norm.bias"],
-            "hidden/kernel": halves(peer["to_hidden.0.weight"]),
-            "hidden/bias": halves(peer["to_hidden.0.bias"]),
-            "shared/kernel": peer["to_qk.0.weight"].T[:, order],
-            "shared/bias": peer["to_qk.0.bias"][order],
-            "query_key_scale": heads * peer[f"{start}{middle}.gamma"][:, order],
-            "query_key_offset": heads * peer[f"{start}{middle}.beta"][:, order],
-            "output/kernel": scales.get("output", 1.0)
-            * peer[f"{output}.weight"].T,
-            "output/bias": peer[f"{output}.bias"],
+    def _parts(self, peer):
+        """Arrays of the unit and of the normalization apart from it."""
+        is_apart = self.kind == "without residual"
+        outside = {
+            name: array
+            for name, array in peer.items()
+            if is_apart and name.startswith("norm.")
         }
-        if "bias" in scales:
-            table = peer["rel_pos_bias.relative_attention_bias.weight"]
-            mapped["position_bias"] = scales["bias"] * table[:, 0]
-        inside = "" if self.kind == "unit" else "inner/"
+        inside = {n: array for n, array in peer.items() if n not in outside}
+        return inside, outside
+
+    def _outside(self, layer):
+        if self.kind != "without residual":
+            return {}
         return {
-            path
-            if path.startswith("normalization")
-            and self.kind != "separate chunks"
-            else inside + path: array
-            for path, array in mapped.items()
+            "norm.weight": layer.normalization.gamma,
+            "norm.bias": layer.normalization.beta,
         }
+
+    def _factors(self, variable):
+        factors = np.ones((variable.shape[0], 1), variable.dtype)
+        factors[1] = self.factor
+        return factors
 
 
 class WithoutResidual(keras.layers.Layer):
@@ -140,62 +147,37 @@ class SeparateChunks(keras.layers.Layer):
 
 
 def _unit_case(name, arrays):
-    length = arrays["in/x"].shape[1]
     expansion = arrays["w/to_hidden.0.bias"].shape[0] / (2 * DIM)
-    arguments = {"expansion_factor": expansion}
+    arguments = {
+        "expansion_factor": expansion,
+        "divisor": arrays["in/x"].shape[1],
+    }
     if "laplace" in name:
-        # Divided inside only.
-        arguments |= {"attention_activation": "laplace", "divisor": 1}
-        scale = 1.0 / length
-    else:
-        arguments["divisor"] = "length"
-        scale = length**-0.5
-    scales = {"heads": [KEY_DIM**0.5 * scale, 1.0]}
-    table = arrays["w/rel_pos_bias.relative_attention_bias.weight"]
-    if table.any():
+        arguments["attention_activation"] = "laplace"
+    if arrays[f"w/{TABLE}"].any():
         arguments["position"] = "t5"
-        scales["bias"] = DIM**0.5 * scale
     return Case(
         arrays,
         arguments,
-        scales,
         causal="noncausal" not in name and "causal" in name,
         kind="without residual" if name.endswith("nores") else "unit",
     )
 
 
 def _chunked_case(name, arrays):
-    length = arrays["in/x"].shape[1]
     causal = "noncausal" not in name
-    arguments = {"chunk_size": CHUNK}
     # In the causal form both terms are divided by the chunk size.
-    arguments["divisor"] = CHUNK if causal else "length"
-    root = (KEY_DIM / CHUNK) ** 0.5
-    scales = {"heads": [root, 1.0, 1.0, 1.0], "bias": (KEY_DIM * CHUNK) ** 0.5}
+    arguments = {"chunk_size": CHUNK, "divisor": CHUNK if causal else "length"}
     if "laplace" in name:
-        # Its first term is not divided; the output kernel makes up for that.
         arguments["attention_activation"] = "laplace"
-        scales = {
-            "heads": [KEY_DIM**0.5 / CHUNK, 1.0 / CHUNK, 1.0, 1.0],
-            "bias": KEY_DIM**0.5,
-            "output": float(CHUNK),
-        }
+    if arrays[f"w/{TABLE}"].any():
+        rotary = name.endswith("rope")
+        arguments["position"] = ("rope", "t5") if rotary else "t5"
+    kind, factor = "unit", 1.0
     if name.endswith("no_reduce"):
         # Chunks of their own, but divided by the length of all.
-        scales["heads"][1] = CHUNK / length
-    rotary = name.endswith("rope")
-    if arrays["w/rel_pos_bias.relative_attention_bias.weight"].any():
-        arguments["position"] = ("rope", "t5") if rotary else "t5"
-    else:
-        del scales["bias"]
-    return Case(
-        arrays,
-        arguments,
-        scales,
-        causal,
-        interleaved=rotary,
-        kind="separate chunks" if name.endswith("no_reduce") else "unit",
-    )
+        kind, factor = "separate chunks", CHUNK / arrays["in/x"].shape[1]
+    return Case(arrays, arguments, causal, kind, factor)
 
 
 ORACLES = {file: load(file)[0] for file in ("gau", "flash")}

@@ -1,15 +1,14 @@
-"""How the cases of the reference libraries map to our gated linear units.
+"""Which arguments of our gated linear units make them the peers'.
 
-A case builds one of our layers and maps the peer's weights to those of the
-layer, by path below it. The map is linear, so it carries gradients too. What
-has no layer of its own here is put together from ours as its user would.
+A case builds one of our layers and names the layout of the peer's weights.
+What has no layer of its own here is put together from ours as its user would;
+the layout is then that of the part that is ours.
 """
 
 import dataclasses
 from collections.abc import Callable
 
 import keras
-import numpy as np
 
 from keras_gating import functional
 from keras_gating.layers import GLU
@@ -21,10 +20,28 @@ EXCEPTIONS: dict[str, str] = {}
 
 @dataclasses.dataclass
 class Case:
-    """One case: the layer by dtype, and the peer's weights as ours."""
+    """One case: the layer by dtype, and the layout of the peer's weights."""
 
     layer: Callable
-    weights: Callable = lambda w: {}
+    layout: str | None = None
+    # The layout's names for those of the peer, where they differ.
+    names: dict = dataclasses.field(default_factory=dict)
+    # The part that has the layout, of what is put together.
+    inner: Callable = lambda layer: layer
+    # Weights (and gradients) of the peer outside of that part, by our path.
+    outside: dict = dataclasses.field(default_factory=dict)
+
+    def inside(self, peer):
+        """The peer's weights of the part that has the layout."""
+        named = {name: peer[name] for name in peer if name not in self.outside}
+        return {self.names.get(k, k): array for k, array in named.items()}
+
+    def rest(self, layer, peer):
+        """Those of the rest, by path; kernels are transposed."""
+        return {
+            f"{layer.path}/{path}": peer[name].T
+            for name, path in self.outside.items()
+        }
 
 
 class HalvesOf(keras.layers.Layer):
@@ -93,25 +110,8 @@ def soft_clamp(x, bound):
     return bound * (2 * keras.ops.sigmoid(2 * x / bound) - 1)
 
 
-class SoftClampedGLU(keras.layers.Layer):
+class SoftClampedGLU(GLU):
     """A SwiGLU whose value and gate are bounded softly, at 2 and at 1.5."""
-
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-        self.units = units
-
-    def build(self, input_shape):
-        self.projection = keras.layers.EinsumDense(
-            "abc,cde->abde",
-            (None, 2, self.units),
-            bias_axes="de",
-            dtype=self.dtype_policy,
-            name="projection",
-        )
-        self.projection.build(input_shape)
-
-    def compute_output_shape(self, input_shape):
-        return (*input_shape[:-1], self.units)
 
     def call(self, inputs):
         value, gate = keras.ops.unstack(self.projection(inputs), 2, -2)
@@ -120,67 +120,6 @@ class SoftClampedGLU(keras.layers.Layer):
             gate,
             lambda x: soft_clamp(x, 1.5) * keras.ops.sigmoid(x),
         )
-
-
-def halves(packed):
-    """A packed `(2 · units, d)` weight as a kernel `(d, 2, units)`."""
-    if packed.ndim == 4:
-        packed = packed[:, :, 0, 0]
-    if packed.ndim == 1:
-        return packed.reshape(2, -1)
-    return packed.reshape(2, -1, packed.shape[1]).transpose(2, 0, 1)
-
-
-def stacked(first, second):
-    """Two `(units, d)` weights as a kernel `(d, 2, units)`."""
-    if first.ndim == 1:
-        return np.stack([first, second])
-    return np.stack([first.T, second.T], axis=1)
-
-
-def _packed(w, first="fc1", second="fc2", inside=""):
-    mapped = {}
-    for name, array in w.items():
-        layer, _, kind = name.rpartition(".")
-        if layer == first:
-            path = "kernel" if kind == "weight" else "bias"
-            mapped[f"{inside}hidden/projection/{path}"] = halves(array)
-        elif layer == second and kind == "weight":
-            array = array.reshape(array.shape[:2])
-            mapped[f"{inside}projection/kernel"] = array.T
-        elif layer == second:
-            mapped[f"{inside}projection/bias"] = array
-        elif layer == "norm":
-            path = "gamma" if kind == "weight" else "beta"
-            mapped[f"{inside}normalization/{path}"] = array
-        elif kind == "mult_bias":
-            mapped[f"{inside}factor"] = array
-        else:
-            raise AssertionError(name)
-    return mapped
-
-
-def _separate(value, gate, output):
-    """Two projections of their own, the value to be slice 0."""
-
-    def weights(w):
-        mapped = {}
-        for kind in ("weight", "bias"):
-            if f"{value}.{kind}" in w:
-                joined = stacked(w[f"{value}.{kind}"], w[f"{gate}.{kind}"])
-                mapped[f"packed.{kind}"] = joined
-        rest = {
-            name: array
-            for name, array in w.items()
-            if name.rpartition(".")[0] not in (value, gate)
-        }
-        result = _packed(rest, second=output)
-        for kind, path in (("weight", "kernel"), ("bias", "bias")):
-            if f"packed.{kind}" in mapped:
-                result[f"hidden/projection/{path}"] = mapped[f"packed.{kind}"]
-        return result
-
-    return weights
 
 
 def _feed_forward(variant, output_dim=12, hidden_dim=10, **arguments):
@@ -204,57 +143,84 @@ def _soft_clamped(dtype):
     )
 
 
-_XT = {"first": "ff.0.proj", "second": "ff.2"}
+def _composed_case(layer, layout, names=None, output="fc2", **outside):
+    return Case(
+        layer,
+        layout,
+        names or {},
+        lambda layer: layer.hidden,
+        {
+            f"{output}.weight": "projection/kernel",
+            f"{output}.bias": "projection/bias",
+            **outside,
+        },
+    )
+
+
+# x-transformers names the parts by their place.
+_XT_HIDDEN = {"ff.0.proj.weight": "fc1.weight", "ff.0.proj.bias": "fc1.bias"}
+_XT = {**_XT_HIDDEN, "ff.2.weight": "fc2.weight", "ff.2.bias": "fc2.bias"}
 _NINE = {"output_dim": 9}
 
 CASES = {
     "torch_F_glu_last": Case(lambda dtype: HalvesOf(-1, dtype=dtype)),
     "torch_F_glu_dim1": Case(lambda dtype: HalvesOf(1, dtype=dtype)),
-    "timm_GluMlp_glu": Case(_feed_forward("glu", **_NINE), _packed),
-    "timm_GluMlp_bilinear": Case(_feed_forward("bilinear", **_NINE), _packed),
-    "timm_GluMlp_reglu": Case(_feed_forward("reglu", **_NINE), _packed),
-    "timm_GluMlp_geglu": Case(_feed_forward("geglu", **_NINE), _packed),
-    "timm_GluMlp_geglu_tanh": Case(
-        _feed_forward("geglu_tanh", **_NINE), _packed
+    **{
+        f"timm_GluMlp_{variant}": Case(
+            _feed_forward(variant, **_NINE), "timm_glu_mlp"
+        )
+        for variant in (
+            "glu",
+            "bilinear",
+            "reglu",
+            "geglu",
+            "geglu_tanh",
+            "swiglu",
+        )
+    },
+    "timm_GluMlp_tanhglu": _composed_case(
+        _composed("tanh", **_NINE), "timm_glu_mlp"
     ),
-    "timm_GluMlp_swiglu": Case(_feed_forward("swiglu", **_NINE), _packed),
-    "timm_GluMlp_tanhglu": Case(_composed("tanh", **_NINE), _packed),
     "timm_SwiGLUPacked": Case(
-        _feed_forward("swiglu", gate_first=True), _packed
+        _feed_forward("swiglu", gate_first=True), "timm_swiglu_packed"
     ),
-    "timm_SwiGLU": Case(
-        _feed_forward("swiglu"), _separate("fc1_x", "fc1_g", "fc2")
-    ),
-    "timm_SwiGLU_norm": Case(
-        _composed("silu", normalize=True), _separate("fc1_x", "fc1_g", "fc2")
+    "timm_SwiGLU": Case(_feed_forward("swiglu"), "timm_swiglu"),
+    "timm_SwiGLU_norm": _composed_case(
+        _composed("silu", normalize=True),
+        "timm_swiglu",
+        **{
+            "norm.weight": "normalization/gamma",
+            "norm.bias": "normalization/beta",
+        },
     ),
     "timm_GluMlp_conv": Case(
         lambda dtype: ChannelsFirst(
             _feed_forward("swiglu", 8, 6, name="inner")(dtype), dtype=dtype
         ),
-        lambda w: _packed(w, inside="inner/"),
+        "timm_glu_mlp",
+        inner=lambda layer: layer.inner,
     ),
     "hf_LlamaMLP_silu": Case(
-        _feed_forward("swiglu", use_bias=False),
-        _separate("up_proj", "gate_proj", "down_proj"),
+        _feed_forward("swiglu", use_bias=False), "llama_mlp"
     ),
-    "hf_LlamaMLP_bias": Case(
-        _feed_forward("swiglu"), _separate("up_proj", "gate_proj", "down_proj")
-    ),
+    "hf_LlamaMLP_bias": Case(_feed_forward("swiglu"), "llama_mlp"),
     "hf_GemmaMLP_gelu_tanh": Case(
-        _feed_forward("geglu_tanh", use_bias=False),
-        _separate("up_proj", "gate_proj", "down_proj"),
+        _feed_forward("geglu_tanh", use_bias=False), "llama_mlp"
     ),
     "hf_T5Gated_gelu_new": Case(
-        _feed_forward("geglu_tanh", use_bias=False),
-        _separate("wi_1", "wi_0", "wo"),
+        _feed_forward("geglu_tanh", use_bias=False), "t5_mlp"
     ),
     "xt_FF_geglu": Case(
-        _feed_forward("geglu", hidden_dim=12),
-        lambda w: _packed(w, **_XT),
+        _feed_forward("geglu", hidden_dim=12), "timm_glu_mlp", _XT
     ),
-    "xt_FF_swiglu_multbias": Case(
-        _composed("silu", 12, multiply=True), lambda w: _packed(w, **_XT)
+    "xt_FF_swiglu_multbias": _composed_case(
+        _composed("silu", 12, multiply=True),
+        "timm_glu_mlp",
+        _XT_HIDDEN,
+        output="ff.2",
+        **{"ff.0.mult_bias": "factor"},
     ),
-    "xt_FF_swiglu_softclamp": Case(_soft_clamped, lambda w: _packed(w, **_XT)),
+    "xt_FF_swiglu_softclamp": _composed_case(
+        _soft_clamped, "timm_glu_mlp", _XT_HIDDEN, output="ff.2"
+    ),
 }
