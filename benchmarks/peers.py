@@ -1,10 +1,9 @@
 """Layers of FLASH-pytorch with the weights of ours."""
 
-import math
-
 import torch
 
 from keras_gating.layers import GatedAttentionUnit
+from keras_gating.surgery import copy_weights
 
 try:
     from flash_pytorch import FLASH
@@ -16,39 +15,25 @@ except ModuleNotFoundError as error:
 
 
 def quadratic(dim, key_dim, length, is_causal, has_bias):
-    """The peer's `GAU` and our unit, for sequences of one length.
-
-    The peer divides inside of the square, `relu²((qk + b) / n)`; ours has
-    `relu²(q'k / √s + b') / n`, the same for `q' = q √(s/n)`, `b' = b / √n`.
-    """
+    """The peer's `GAU` and our unit, for sequences of one length."""
     theirs = GAU(dim=dim, query_key_dim=key_dim, causal=is_causal)
-    table = theirs.rel_pos_bias.relative_attention_bias.weight
     if not has_bias:
         theirs.rel_pos_bias = None
     ours = GatedAttentionUnit(
         key_dim=key_dim,
-        divisor="length",
+        # The peer divides inside of the square, which is the same here for
+        # one length only.
+        divisor=length,
         position="t5" if has_bias else None,
         norm_first=True,
         normalization_epsilon=theirs.norm.eps,
     )
-    copy_weights(
-        ours,
-        theirs,
-        theirs.offsetscale,
-        theirs.to_out[0],
-        [math.sqrt(key_dim / length), 1.0],
-        table[:, 0] * math.sqrt(dim / length) if has_bias else None,
-    )
+    _copy(ours, theirs, theirs.offsetscale, theirs.to_out[0])
     return ours, theirs
 
 
 def chunked(dim, key_dim, chunk_size, is_causal):
-    """The peer's `FLASH` and our unit with chunks; both have a T5 bias.
-
-    The peer adds the bias after dividing, `relu²(qk / c + b)`, so that
-    `b' = b √c` here. Its causal form divides both terms by c.
-    """
+    """The peer's `FLASH` and our unit with chunks; both have a T5 bias."""
     theirs = FLASH(
         dim=dim, query_key_dim=key_dim, group_size=chunk_size, causal=is_causal
     )
@@ -60,51 +45,17 @@ def chunked(dim, key_dim, chunk_size, is_causal):
         norm_first=True,
         normalization_epsilon=theirs.norm.eps,
     )
-    table = theirs.rel_pos_bias.relative_attention_bias.weight[:, 0]
-    copy_weights(
-        ours,
-        theirs,
-        theirs.qk_offset_scale,
-        theirs.to_out,
-        [math.sqrt(key_dim / chunk_size), 1.0, 1.0, 1.0],
-        table * math.sqrt(key_dim * chunk_size),
-    )
+    _copy(ours, theirs, theirs.qk_offset_scale, theirs.to_out)
     return ours, theirs
 
 
 @torch.no_grad()
-def copy_weights(ours, theirs, heads, output, factors, table):
-    """Gives our unit the weights of the peer, some of them drawn anew.
-
-    Args:
-        ours: a `GatedAttentionUnit`.
-        theirs: a `GAU` or a `FLASH`.
-        heads: its `OffsetScale`.
-        output: its output projection.
-        factors: on the scale and offset of each query and key.
-        table: our position bias, or `None`.
-    """
+def _copy(ours, theirs, heads, output):
+    """Gives our unit the weights of the peer, some of them drawn anew."""
     # As the peer starts, scores are so small that attention adds next to
     # nothing, and a comparison of outputs would not see it.
     heads.gamma.normal_()
     heads.beta.normal_()
     output.bias.zero_()
-    hidden, shared = theirs.to_hidden[0], theirs.to_qk[0]
-    dim = hidden.in_features
-    ours.build((None, None, dim))
-    factors = torch.tensor(factors)[:, None]
-    for variable, value in (
-        (ours.normalization.gamma, theirs.norm.weight),
-        (ours.normalization.beta, theirs.norm.bias),
-        (ours.hidden_dense.kernel, hidden.weight.T.reshape(dim, 2, -1)),
-        (ours.hidden_dense.bias, hidden.bias.reshape(2, -1)),
-        (ours.shared_dense.kernel, shared.weight.T),
-        (ours.shared_dense.bias, shared.bias),
-        (ours.query_key_scale, factors * heads.gamma),
-        (ours.query_key_offset, factors * heads.beta),
-        (ours.position_bias, table),
-        (ours.output_dense.kernel, output.weight.T),
-        (ours.output_dense.bias, output.bias),
-    ):
-        if variable is not None:
-            variable.assign(value.detach().numpy())
+    ours.build((None, None, output.out_features))
+    copy_weights(ours, theirs.state_dict(), "flash_pytorch")

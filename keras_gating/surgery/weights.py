@@ -1,5 +1,7 @@
 """Weights of other libraries, in their own layouts."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from keras_gating.functional import checks
@@ -26,7 +28,7 @@ _CBAM = {
     SpatialGate: weights_channel.timm_spatial,
 }
 # What plans the weights of a layer, by layout and kind of layer.
-_LAYOUTS = {
+_LAYOUTS: dict[str, dict[type, Callable]] = {
     "keras": {GatedAttention: weights_attention.keras_attention},
     "qwen3_next": {GatedAttention: weights_attention.qwen3_next},
     "llama_mlp": dict.fromkeys(
