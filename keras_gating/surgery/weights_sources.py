@@ -65,10 +65,16 @@ class _File(Mapping):
 
     def __init__(self, file):
         self._file = file
-        self._names = tuple(file.keys())
+        self._names = dict.fromkeys(file.keys())
 
     def __getitem__(self, name):
+        if name not in self._names:
+            raise KeyError(name)
         return self._file.get_tensor(name)
+
+    def __contains__(self, name):
+        # That of `Mapping` would read the array.
+        return name in self._names
 
     def __iter__(self):
         return iter(self._names)
