@@ -258,7 +258,7 @@ def test_safetensors(llama, tmp_path, dtype):
         expected = arrays[f"layers.0.{name}.weight"].astype("float32").T
         kernel = to_numpy(llama.layer.hidden.projection.kernel)
         np.testing.assert_array_equal(kernel[:, dense], expected)
-    refused(llama, str(path), "Missing: 'gate_proj.weight'")
+    refused(llama, str(path), "Missing: 'up_proj.weight'")
 
 
 def test_other_files_are_refused(llama):
