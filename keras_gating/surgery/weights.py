@@ -7,13 +7,17 @@ import numpy as np
 from keras_gating.functional import checks
 from keras_gating.layers import CBAM
 from keras_gating.layers import ECA
+from keras_gating.layers import GEGLU
+from keras_gating.layers import GLU
+from keras_gating.layers import BilinearGLU
 from keras_gating.layers import ChannelGate
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedAttentionUnit
 from keras_gating.layers import GatedFeedForward
+from keras_gating.layers import ReGLU
 from keras_gating.layers import SpatialGate
 from keras_gating.layers import SqueezeExcite
-from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
+from keras_gating.layers import SwiGLU
 from keras_gating.surgery import weights_attention
 from keras_gating.surgery import weights_channel
 from keras_gating.surgery import weights_feedforward
@@ -21,7 +25,7 @@ from keras_gating.surgery import weights_sources
 from keras_gating.surgery import weights_unit
 
 _SHOWN = 8
-_FEED_FORWARD = (GatedFeedForward, GatedLinearUnit)
+_FEED_FORWARD = (GatedFeedForward, GLU, BilinearGLU, ReGLU, GEGLU, SwiGLU)
 _CBAM = {
     CBAM: weights_channel.timm_cbam,
     ChannelGate: weights_channel.bottleneck,
