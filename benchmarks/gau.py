@@ -8,7 +8,6 @@ optional: without it the rest is measured.
 """
 
 import argparse
-import json
 import os
 from pathlib import Path
 
@@ -20,12 +19,12 @@ import torch
 from peers import FLASH
 from peers import chunked
 from peers import quadratic
+from report import print_rows
+from report import write
 from timing import time_in_turns
 
 from keras_gating.experiments.memory import keep_memory
 from keras_gating.experiments.memory import peak_memory
-from keras_gating.experiments.results import environment
-from keras_gating.experiments.tables import table
 from keras_gating.layers import GatedAttentionUnit
 
 FULL = {
@@ -71,22 +70,15 @@ def main():
     rows.extend(memory_rows(sizes))
     # Last, for it changes the allocator.
     rows.extend(growth_rows(sizes))
-    print_rows(console, rows)
+    print_rows(console, "Gated attention unit", rows)
     if FLASH is None:
         console.print(
             "FLASH-pytorch is not installed, so nothing was compared with it: "
             "pip install -e '.[torch,experiments,bench]'",
             markup=False,
         )
-    arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "benchmark_gau.json"
-    content = {
-        "quick": arguments.quick,
-        "settings": sizes,
-        "rows": rows,
-        "environment": environment(),
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    write(path, arguments, sizes, rows)
     console.print("Written:", path)
 
 
@@ -206,34 +198,6 @@ def growth_row(sizes, dim, is_causal, keeps_memory):
         "ratio": float(slope),
         "goal": GROWTH_GOAL,
     }
-
-
-def print_rows(console, rows):
-    """One line for each ratio, with its goal."""
-    shown = table(
-        "Gated attention unit: ratios, of ours to the other",
-        "what",
-        "ours",
-        "other",
-        "ratio",
-        "quartiles",
-        "goal",
-        "met",
-        "difference",
-    )
-    for row in rows:
-        error = row.get("relative_error")
-        shown.add_row(
-            row["what"],
-            f"{row['ours']:.1f} {row['unit']}",
-            f"{row['other']:.1f} {row['unit']}",
-            f"{row['ratio']:.2f}",
-            f"{row['low']:.2f}–{row['high']:.2f}" if "low" in row else "",
-            f"≤ {row['goal']:.2f}",
-            "yes" if row["ratio"] <= row["goal"] else "no",
-            "" if error is None else f"{error:.0e}",
-        )
-    console.print(shown)
 
 
 def _bound(layer, is_causal):
