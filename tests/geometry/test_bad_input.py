@@ -1,5 +1,10 @@
 """Points, maps and covariances that do not fit, and backends without jvp."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from tests.geometry.maps import points
 from tests.geometry.maps import quadratic
 from tests.utils import tensor
 
+ROOT = Path(__file__).parents[2]
 F = quadratic(2, 3)
 X = points(4, 2)
 
@@ -115,6 +121,58 @@ def test_backends_without_forward_mode(monkeypatch, backend):
             call()
         assert f"'{backend}'" in str(error.value)
         assert "jax, tensorflow, torch" in str(error.value)
+
+
+_EVERY_FUNCTION = """
+import numpy as np
+from keras_gating import geometry
+from keras_gating.geometry import surfaces
+
+f, x, u, v = surfaces.saddle(), np.zeros((1, 2)), [1.0, 0.0], [0.0, 1.0]
+for call in (
+    lambda: geometry.jacobian(f, x),
+    lambda: geometry.hessian(f, x),
+    lambda: geometry.metric(f, x),
+    lambda: geometry.christoffel_symbols(f, x),
+    lambda: geometry.second_fundamental_form(f, x),
+    lambda: geometry.gaussian_curvature(f, x),
+    lambda: geometry.curvature_scale(f, x),
+    lambda: geometry.sectional_curvature(f, x, u, v),
+    lambda: geometry.ricci_curvature(f, x),
+    lambda: geometry.scalar_curvature(f, x),
+    lambda: geometry.riemann_tensor(f, x),
+    lambda: geometry.mean_curvature(f, x),
+    lambda: geometry.curve_curvature(f, x, u),
+    lambda: geometry.total_curvature(f, f.bounds, 4),
+    lambda: geometry.total_bending(f, f.bounds, 4),
+    lambda: geometry.geodesic(f, u, v),
+    lambda: geometry.geodesic_triangle(f, u, v, [1.0, 1.0]),
+):
+    try:
+        call()
+    except ValueError as error:
+        print(error)
+print(geometry.gromov_hyperbolicity(np.eye(4)))
+"""
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="once is enough")
+@pytest.mark.parametrize("backend", ["numpy", "openvino"])
+def test_running_on_a_backend_without_forward_mode(backend):
+    pytest.importorskip(backend)
+    run = subprocess.run(
+        [sys.executable, "-c", _EVERY_FUNCTION],
+        env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    *messages, distance = run.stdout.splitlines()
+    assert len(messages) == 17
+    for message in messages:
+        assert f"'{backend}'" in message
+        assert "jax, tensorflow, torch" in message
+    assert float(distance) == 0.0
 
 
 @pytest.mark.parametrize(
