@@ -1,5 +1,13 @@
 """Seeing what gates and attention do."""
 
+from keras_gating.diagnostics.recording import record_gates
+from keras_gating.diagnostics.sinks import attention_sink
 from keras_gating.diagnostics.statistics import gate_statistics
+from keras_gating.diagnostics.variables import gate_variables
 
-__all__ = ["gate_statistics"]
+__all__ = [
+    "attention_sink",
+    "gate_statistics",
+    "gate_variables",
+    "record_gates",
+]

@@ -7,7 +7,7 @@ from keras import ops
 from keras_gating import _backend
 
 
-def is_bounded(activation, rank=2):
+def is_bounded(activation, rank):
     """Whether an activation only takes values between 0 and 1.
 
     It is evaluated from -10⁶ to 10⁶, densely around 0, so that the answer does
@@ -15,12 +15,12 @@ def is_bounded(activation, rank=2):
 
     Args:
         activation: name or callable.
-        rank: rank of the tensors that it takes, 2 or more.
+        rank: rank of the tensors that it takes.
     """
     activation = keras.activations.get(activation)
     far = np.geomspace(10.0, 1e6, 101)
     points = np.concatenate([-far, np.linspace(-10.0, 10.0, 4001), far])
-    points = points.astype("float32").reshape(*[1] * (rank - 1), -1)
+    points = points.astype("float32").reshape(*[1] * max(1, rank - 1), -1)
     values = _backend.concrete(activation(ops.convert_to_tensor(points)))
     # A quotient of two exponentials is no number far out, infinities are no
     # gate between 0 and 1.

@@ -107,12 +107,12 @@ def _of_arrays(data, batch_size):
             f"sizes {sizes}"
         )
 
-    def batches():
-        for start in range(0, sizes[0], batch_size):
-            part = slice(start, start + batch_size)
-            yield keras.tree.map_structure(lambda leaf: leaf[part], x)
+    def batch(start):
+        part = slice(start, start + batch_size)
+        return keras.tree.map_structure(lambda leaf: leaf[part], x)
 
-    return batches(), -(-sizes[0] // batch_size)
+    starts = range(0, sizes[0], batch_size)
+    return map(batch, starts), len(starts)
 
 
 def _of_dataset(data):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedAttentionUnit
-from keras_gating.layers import Gate
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
 

@@ -70,7 +70,7 @@ def gate_statistics(
     >>> statistics["gate"]["count"], statistics["gate"]["mean"]
     (600, 0.5)
     """
-    low, high = _thresholds(low, high)
+    check_thresholds(low, high)
     if not may_have_gates(model):
         raise no_gates(model)
     batches, count = input_batches(data, batch_size, steps)
@@ -78,7 +78,7 @@ def gate_statistics(
 
     def merge(call):
         if call.path not in moments:
-            bounded = is_bounded(call.activation, max(2, call.values.ndim))
+            bounded = is_bounded(call.activation, call.values.ndim)
             moments[call.path] = Moments(bounded, low, high)
         values = real_positions(call.owner, call.values, call.mask)
         moments[call.path].update(by_head(call.owner, values))
@@ -169,17 +169,14 @@ class GateStatistics(collections.abc.Mapping):
         return histogram.counts.copy(), histogram.edges
 
 
-def _thresholds(low, high):
-    if not (
-        checks.is_number(low)
-        and checks.is_number(high)
-        and 0.0 < low <= high < 1.0
-    ):
+def check_thresholds(low, high):
+    """Raises unless `0 < low ≤ high < 1`."""
+    numbers = checks.is_number(low) and checks.is_number(high)
+    if not numbers or not 0.0 < low <= high < 1.0:
         raise ValueError(
             "`low` and `high` must be numbers between 0 and 1, in this order. "
             f"Received: low={low!r}, high={high!r}"
         )
-    return low, high
 
 
 @contextlib.contextmanager

@@ -75,16 +75,19 @@ def synchronize(model):
         sync()
 
 
+def has_gates(model):
+    """Whether some layer is known to have gates."""
+    return any(map(has_gate, sublayers(model)))
+
+
 def may_have_gates(model):
     """Whether some layer has gates, or cannot be told not to have any.
 
     Layers that are not built yet may still make some, and a user's own may
     call `functional.apply_gate`.
     """
-    return any(
-        has_gate(layer)
-        or not layer.built
-        or not type(layer).__module__.startswith("keras.")
+    return has_gates(model) or any(
+        not layer.built or not type(layer).__module__.startswith("keras.")
         for layer in sublayers(model)
     )
 
