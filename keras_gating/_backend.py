@@ -243,6 +243,21 @@ def platform():
     return "cpu"
 
 
+def is_symbolic():
+    """Whether Keras is only working out shapes, as when it builds a model."""
+    with keras.SymbolicScope() as scope:
+        return scope.original_scope is not None
+
+
+def has_compiled_steps(model):
+    """Whether `fit`, `evaluate` and `predict` of a model are compiled."""
+    if keras.config.backend() == "torch":
+        return bool(model.jit_compile)
+    if model.run_eagerly:
+        return False
+    return keras.config.backend() == "tensorflow" or bool(model.jit_compile)
+
+
 def concrete(x):
     """Returns the value of `x` as a NumPy array, or `None` while unknown.
 

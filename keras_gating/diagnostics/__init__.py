@@ -1,5 +1,15 @@
 """Seeing what gates and attention do."""
 
 from keras_gating.diagnostics.cost import cost_table
+from keras_gating.diagnostics.recording import record_gates
+from keras_gating.diagnostics.sinks import attention_sink
+from keras_gating.diagnostics.statistics import gate_statistics
+from keras_gating.diagnostics.variables import gate_variables
 
-__all__ = ["cost_table"]
+__all__ = [
+    "attention_sink",
+    "cost_table",
+    "gate_statistics",
+    "gate_variables",
+    "record_gates",
+]

@@ -1,0 +1,48 @@
+"""The table of gate statistics."""
+
+from keras_gating._extras import require
+
+_COLUMNS = (
+    ("mean", "mean", "{:.3f}"),
+    ("spread", "spread", "{:.3f}"),
+    ("low", "share_low", "{:.1%}"),
+    ("high", "share_high", "{:.1%}"),
+    ("negative", "share_negative", "{:.1%}"),
+    ("dead", "dead", "{:.1%}"),
+    ("open", "open", "{:.1%}"),
+    ("entropy", "entropy", "{:.3f}"),
+)
+
+
+def table(statistics, heads=False):
+    """A `rich` table, a row for each layer.
+
+    Args:
+        statistics: `GateStatistics`.
+        heads: whether to add a row for each head.
+    """
+    made = require("rich.table", "diagnostics").Table(
+        box=require("rich.box", "diagnostics").SIMPLE_HEAD
+    )
+    made.add_column("gate", overflow="fold")
+    columns = [
+        column
+        for column in _COLUMNS
+        if any(column[1] in summary for summary in statistics.values())
+    ]
+    for title, _, _ in columns:
+        made.add_column(title, justify="right")
+    text = require("rich.text", "diagnostics").Text
+    for path, summary in statistics.items():
+        made.add_row(text(path), *_cells(summary, columns))
+        if heads and len(summary["heads"]) > 1:
+            for number, head in enumerate(summary["heads"]):
+                made.add_row(f"  head {number}", *_cells(head, columns))
+    return made
+
+
+def _cells(numbers, columns):
+    return [
+        form.format(numbers[name]) if name in numbers else "–"
+        for _, name, form in columns
+    ]
