@@ -1,12 +1,14 @@
 """Seeing what gates and attention do."""
 
 from keras_gating.diagnostics.cost import cost_table
+from keras_gating.diagnostics.monitor import GateMonitor
 from keras_gating.diagnostics.recording import record_gates
 from keras_gating.diagnostics.sinks import attention_sink
 from keras_gating.diagnostics.statistics import gate_statistics
 from keras_gating.diagnostics.variables import gate_variables
 
 __all__ = [
+    "GateMonitor",
     "attention_sink",
     "cost_table",
     "gate_statistics",

@@ -194,7 +194,10 @@ def _compiled(layer, inputs):
     arguments = [
         # Without gradients, for which torch would keep what it computes.
         [ops.stop_gradient(variable.value) for variable in variables]
-        for variables in (layer.trainable_variables, layer.non_trainable_variables)
+        for variables in (
+            layer.trainable_variables,
+            layer.non_trainable_variables,
+        )
     ]
     return lambda: _backend.wait(function(*arguments, inputs))
 

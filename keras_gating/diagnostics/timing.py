@@ -2,7 +2,6 @@
 
 import time
 
-
 # More rounds than necessary only until they took so long.
 _SECONDS = 4.0
 
