@@ -1,5 +1,8 @@
 """Seeing what gates and attention do."""
 
+from keras_gating.diagnostics.attention_plot import plot_attention
+from keras_gating.diagnostics.curvature_plot import plot_curvature
+from keras_gating.diagnostics.gate_plot import plot_gates
 from keras_gating.diagnostics.recording import record_gates
 from keras_gating.diagnostics.sinks import attention_sink
 from keras_gating.diagnostics.statistics import gate_statistics
@@ -9,5 +12,8 @@ __all__ = [
     "attention_sink",
     "gate_statistics",
     "gate_variables",
+    "plot_attention",
+    "plot_curvature",
+    "plot_gates",
     "record_gates",
 ]
