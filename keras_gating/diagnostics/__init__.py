@@ -1,6 +1,9 @@
 """Seeing what gates and attention do."""
 
+from keras_gating.diagnostics.attention_plot import plot_attention
 from keras_gating.diagnostics.cost import cost_table
+from keras_gating.diagnostics.curvature_plot import plot_curvature
+from keras_gating.diagnostics.gate_plot import plot_gates
 from keras_gating.diagnostics.monitor import GateMonitor
 from keras_gating.diagnostics.recording import record_gates
 from keras_gating.diagnostics.sinks import attention_sink
@@ -13,5 +16,8 @@ __all__ = [
     "cost_table",
     "gate_statistics",
     "gate_variables",
+    "plot_attention",
+    "plot_curvature",
+    "plot_gates",
     "record_gates",
 ]

@@ -49,8 +49,8 @@ def compiled_call(what):
         "Gates and attention are recorded in eager calls only: compiled code "
         "does not reach Python, and while it is traced there are no values. "
         "Call the model itself, `model(x)`, outside of `jit`, `tf.function`, "
-        "`torch.compile`, gradients and vectorized maps; for `fit` and "
-        "`predict` compile the model with `run_eagerly=True`. Received: "
+        "`torch.compile` and vectorized maps; for `fit` and `predict` compile "
+        "the model with `run_eagerly=True`. Received: "
         f"{what}"
     )
 

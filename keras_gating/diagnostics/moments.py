@@ -6,7 +6,8 @@ so that nothing cancels.
 
 import numpy as np
 
-BINS = 40
+# Enough of them on [-r, r] that a picture of a part still has some.
+_BINS = {True: 40, False: 1280}
 
 
 class Moments:
@@ -68,21 +69,24 @@ class Histogram:
 
     def __init__(self, bounded):
         self.bounded = bounded
+        self.bins = _BINS[bounded]
         self.reach = 1.0
         self.counts = None
 
     @property
     def edges(self):
         low = 0.0 if self.bounded else -self.reach
-        return np.linspace(low, self.reach, BINS + 1)
+        return np.linspace(low, self.reach, self.bins + 1)
 
     def update(self, values):
         """Takes in values `(positions, heads, features)`."""
         heads = values.shape[1]
         if self.counts is None:
-            self.counts = np.zeros((heads, BINS), "int64")
+            self.counts = np.zeros((heads, self.bins), "int64")
         finite = np.where(np.isfinite(values), values, np.nan)
-        if not self.bounded:
+        if self.bounded:
+            finite = np.clip(finite, 0.0, 1.0)  # what rounding left outside
+        else:
             while np.nanmax(np.abs(finite), initial=0.0) > self.reach:
                 self._double()
         for head in range(heads):
@@ -91,8 +95,9 @@ class Histogram:
             self.counts[head] += counts
 
     def _double(self):
-        merged = self.counts.reshape(len(self.counts), BINS // 2, 2).sum(-1)
-        self.counts = np.pad(merged, ((0, 0), (BINS // 4, BINS // 4)))
+        pairs = self.counts.reshape(len(self.counts), self.bins // 2, 2)
+        margin = self.bins // 4
+        self.counts = np.pad(pairs.sum(-1), ((0, 0), (margin, margin)))
         self.reach *= 2.0
 
 

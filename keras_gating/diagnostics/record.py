@@ -185,10 +185,4 @@ def _as_matrices(scores, layout):
 
 
 def _missing(kind, path, there):
-    if there:
-        return f"No {kind} {path!r}. Recorded: {', '.join(there)}"
-    return (
-        f"No {kind} {path!r}: nothing was recorded. Call the model itself "
-        "inside of the context, `model(x)`; compiled functions do not reach "
-        "Python"
-    )
+    return f"No {kind} {path!r}. Recorded: {', '.join(there) or 'nothing'}"

@@ -3,9 +3,9 @@ import contextlib
 from keras_gating.diagnostics.attention import attention_layers
 from keras_gating.diagnostics.attention import watch_attention
 from keras_gating.diagnostics.record import GateRecord
-from keras_gating.diagnostics.watching import has_gates
 from keras_gating.diagnostics.watching import may_have_gates
 from keras_gating.diagnostics.watching import no_gates
+from keras_gating.diagnostics.watching import nothing_seen
 from keras_gating.diagnostics.watching import watch_gates
 
 
@@ -22,9 +22,9 @@ def record_gates(model, scores=False):
 
     Only eager calls can be seen. A compiled `fit`, `evaluate` or `predict` of
     the model, or of one that contains it, raises, and so does a call that is
-    traced, by `jit`, `tf.function`, `torch.compile` or a gradient on JAX. A
-    function of your own that was compiled *before* does not reach Python and
-    cannot be noticed: nothing is recorded.
+    traced by `jit`, `tf.function`, `torch.compile` or a vectorized map. A
+    function of your own that was compiled *before* does not reach Python; it
+    is noticed at the end, when nothing at all was recorded.
 
     Args:
         model: a `keras.Model` or a layer, built or not. Gates of layers that
@@ -42,7 +42,8 @@ def record_gates(model, scores=False):
 
     Raises:
         ValueError: for a model without gates (with `scores=True`, without
-            gates and attention), and for compiled or traced calls.
+            gates and attention), for compiled or traced calls, and at the end
+            if no gate and no attention of the model was called.
 
     Example:
 
@@ -58,8 +59,8 @@ def record_gates(model, scores=False):
     >>> record.scores["attention"].calls[0].shape
     (1, 2, 5, 5)
     """
-    has_scores = scores and bool(attention_layers(model))
-    if not may_have_gates(model) and not has_scores:
+    has_attention = scores and bool(attention_layers(model))
+    if not may_have_gates(model) and not has_attention:
         raise no_gates(model)
     record = GateRecord()
     with contextlib.ExitStack() as stack:
@@ -67,5 +68,5 @@ def record_gates(model, scores=False):
         if scores:
             stack.enter_context(watch_attention(model, record.add_scores))
         yield record
-    if not (record or record.scores or has_gates(model) or has_scores):
-        raise no_gates(model)
+    if not record and not record.scores:
+        raise nothing_seen(model)

@@ -11,6 +11,7 @@ from keras_gating.diagnostics.summary import summarized
 from keras_gating.diagnostics.summary_table import table
 from keras_gating.diagnostics.watching import may_have_gates
 from keras_gating.diagnostics.watching import no_gates
+from keras_gating.diagnostics.watching import nothing_seen
 from keras_gating.diagnostics.watching import watch_gates
 from keras_gating.functional import checks
 
@@ -90,7 +91,7 @@ def gate_statistics(
             if advance is not None:
                 advance()
     if not moments:
-        raise no_gates(model)
+        raise nothing_seen(model)
     return GateStatistics(moments)
 
 

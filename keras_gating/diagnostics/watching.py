@@ -3,6 +3,8 @@
 import contextlib
 import typing
 
+from keras import ops
+
 from keras_gating import _backend
 from keras_gating.diagnostics.gate_layers import has_gate
 from keras_gating.diagnostics.gate_layers import sublayers
@@ -58,6 +60,9 @@ def watch_gates(model, on_call):
 
 def readable(x, path):
     """The array of a tensor; raises if it has no value yet."""
+    if ops.is_tensor(x):
+        # A gradient on JAX that is not compiled wraps values that are known.
+        x = ops.stop_gradient(x)
     value = _backend.concrete(x)
     if value is None:
         raise compiled_call(f"a traced call of {path!r}")
@@ -98,6 +103,17 @@ def no_gates(model):
         "The model has no gates. Expected a layer of keras_gating with gates, "
         "or one that calls `functional.apply_gate(…, owner=self)`. Received: "
         f"{type(model).__name__} {model.name!r}"
+    )
+
+
+def nothing_seen(model):
+    """The error for calls among which was none of a gate of the model."""
+    if not has_gates(model):
+        return no_gates(model)
+    return ValueError(
+        "No gate of the model was called. Call the model itself, `model(x)`: a "
+        "function that was compiled before does not reach Python. Received: "
+        f"nothing of {type(model).__name__} {model.name!r}"
     )
 
 
