@@ -1,12 +1,24 @@
 """Which layers have gates, and how the values of each are arranged."""
 
+import math
+
 import numpy as np
 
 from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedAttentionUnit
+from keras_gating.layers import GatedFeedForward
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
+
+# A gated feed-forward layer has no unit before it is built.
+_GATED = (
+    FeatureMapGate,
+    Gate,
+    GatedAttentionUnit,
+    GatedFeedForward,
+    GatedLinearUnit,
+)
 
 
 def sublayers(model):
@@ -18,9 +30,7 @@ def has_gate(layer):
     """Whether a layer is known to apply gates, itself or by its children."""
     if isinstance(layer, GatedAttention):
         return layer.use_gate
-    return isinstance(
-        layer, (Gate, GatedLinearUnit, GatedAttentionUnit, FeatureMapGate)
-    )
+    return isinstance(layer, _GATED)
 
 
 def real_positions(owner, values, mask):
@@ -55,12 +65,13 @@ def by_head(owner, values):
     Heads are the axis before the last of a gate on two or more axes; other
     gates have one.
     """
-    if values.ndim < 3:
-        return values.reshape(len(values), 1, -1)
-    if not isinstance(owner, (Gate, GatedAttention)):
-        return values.reshape(len(values), 1, -1)
-    heads = values.shape[-2]
-    return np.moveaxis(values, -2, 1).reshape(len(values), heads, -1)
+    heads = 1
+    if values.ndim >= 3 and isinstance(owner, (Gate, GatedAttention)):
+        heads = values.shape[-2]
+        values = np.moveaxis(values, -2, 1)
+    # Not -1, which no size is for a batch of nothing but padding.
+    features = math.prod(values.shape[1:]) // heads
+    return values.reshape(len(values), heads, features)
 
 
 def _position_axes(owner, rank):

@@ -129,15 +129,16 @@ class GateStatistics(collections.abc.Mapping):
     def __rich__(self):
         return table(self)
 
-    def print(self, heads=False):
+    def print(self, heads=False, console=None):
         """Prints a table (needs `rich`).
 
         Args:
             heads: whether to add a row for each head.
+            console: a `rich.console.Console`. Defaults to a new one.
         """
-        require("rich.console", "diagnostics").Console().print(
-            table(self, heads)
-        )
+        if console is None:
+            console = require("rich.console", "diagnostics").Console()
+        console.print(table(self, heads))
 
     def as_dict(self):
         """A dictionary of plain numbers, lists and dictionaries."""

@@ -1,3 +1,4 @@
+from keras_gating.diagnostics.gate_layers import has_gate
 from keras_gating.diagnostics.gate_layers import sublayers
 from keras_gating.diagnostics.watching import no_gates
 from keras_gating.layers import Gate
@@ -39,6 +40,11 @@ def gate_variables(model, packed=False):
     """
     found = {}
     for layer in sublayers(model):
+        if has_gate(layer) and not layer.built:
+            raise ValueError(
+                "A layer has no weights before it is built: build or call the "
+                f"model first. Received: {layer.name}.built=False"
+            )
         for variable in _own(layer, packed):
             found[id(variable)] = variable
     if not found:
@@ -57,16 +63,10 @@ def _is_packed(layer):
 
 
 def _own(layer, packed):
-    is_gate = isinstance(layer, (Gate, FeatureMapGate))
-    if not is_gate and not (packed and _is_packed(layer)):
+    if isinstance(layer, (Gate, FeatureMapGate)):
+        return layer.weights
+    if not (packed and _is_packed(layer)):
         return []
-    if not layer.built:
-        raise ValueError(
-            "A layer has no weights before it is built: build or call the "
-            f"model first. Received: {layer.name}.built=False"
-        )
     if isinstance(layer, GatedLinearUnit):
         return layer.projection.weights
-    if isinstance(layer, GatedAttentionUnit):
-        return layer.hidden_dense.weights
-    return layer.weights
+    return layer.hidden_dense.weights

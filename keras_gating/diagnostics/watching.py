@@ -12,6 +12,8 @@ from keras_gating.diagnostics.guard import compiled_call
 from keras_gating.diagnostics.guard import eager_steps_only
 from keras_gating.functional import recording
 
+_KNOWN_PACKAGES = ("keras", "keras_gating")
+
 
 class GateCall(typing.NamedTuple):
     """The values of one gate of a model in one call, as arrays.
@@ -88,11 +90,11 @@ def has_gates(model):
 def may_have_gates(model):
     """Whether some layer has gates, or cannot be told not to have any.
 
-    Layers that are not built yet may still make some, and a user's own may
-    call `functional.apply_gate`.
+    A user's own layer may make some in `build` or `call`, or call
+    `functional.apply_gate` itself.
     """
     return has_gates(model) or any(
-        not layer.built or not type(layer).__module__.startswith("keras.")
+        type(layer).__module__.partition(".")[0] not in _KNOWN_PACKAGES
         for layer in sublayers(model)
     )
 
