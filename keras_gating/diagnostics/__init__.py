@@ -2,6 +2,8 @@
 
 from keras_gating.diagnostics.attention_plot import plot_attention
 from keras_gating.diagnostics.cost import cost_table
+from keras_gating.diagnostics.cost_result import Cost
+from keras_gating.diagnostics.cost_result import CostTable
 from keras_gating.diagnostics.curvature_plot import plot_curvature
 from keras_gating.diagnostics.gate_plot import plot_gates
 from keras_gating.diagnostics.monitor import GateMonitor
@@ -11,6 +13,8 @@ from keras_gating.diagnostics.statistics import gate_statistics
 from keras_gating.diagnostics.variables import gate_variables
 
 __all__ = [
+    "Cost",
+    "CostTable",
     "GateMonitor",
     "attention_sink",
     "cost_table",

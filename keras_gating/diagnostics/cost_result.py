@@ -17,6 +17,14 @@ class Cost:
         flops: floating-point operations of a forward pass.
         traffic: bytes read and written.
         seconds: time of a forward pass, `None` if it was not measured.
+
+    Example:
+
+    >>> from keras_gating import diagnostics
+    >>> small = diagnostics.Cost(parameters=5, flops=10, traffic=40)
+    >>> large = diagnostics.Cost(parameters=10, flops=30, traffic=50)
+    >>> large.relative_to(small)["flops"]
+    3.0
     """
 
     parameters: int
@@ -50,6 +58,16 @@ class CostTable(collections.abc.Mapping):
         costs: `Cost` by name.
         backend: name of the backend they were found on.
         platform: `"cpu"`, `"gpu"` or `"tpu"`.
+
+    Example:
+
+    >>> from keras_gating import diagnostics, layers
+    >>> kinds = {"elementwise": layers.Gate(), "low rank": layers.Gate(rank=1)}
+    >>> costs = diagnostics.cost_table(kinds, (2, 8), measure=False)
+    >>> costs["elementwise"].parameters, costs["low rank"].parameters
+    (72, 24)
+    >>> costs.relative()["low rank"]["parameters"]
+    0.3333333333333333
     """
 
     def __init__(self, costs, backend, platform):

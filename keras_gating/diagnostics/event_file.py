@@ -21,6 +21,12 @@ class EventFile:
     """
 
     def __init__(self, folder):
+        is_path = isinstance(folder, (str, os.PathLike))
+        if not is_path or "://" in os.fspath(folder):
+            raise ValueError(
+                "`log_dir` must be the path of a local folder. Received: "
+                f"log_dir={folder!r}"
+            )
         self._writer_of = require(
             "tensorboard.summary.writer.record_writer", "tensorboard"
         ).RecordWriter
@@ -52,14 +58,14 @@ class EventFile:
         values += [
             make(
                 tag=f"gate/{path}",
-                histo=self._histogram(*statistics.histogram(path), summary),
+                histo=self._histogram(summary, *statistics.histogram(path)),
             )
             for path, summary in statistics.items()
         ]
         self._add(step=step, summary=self._summaries.Summary(value=values))
         self._file.flush()
 
-    def _histogram(self, counts, edges, summary):
+    def _histogram(self, summary, counts, edges):
         count, mean = summary["count"], summary["mean"]
         return self._summaries.HistogramProto(
             min=summary["lowest"],

@@ -139,12 +139,13 @@ class GateMonitor(keras.callbacks.Callback):
             self._look()
 
     def on_epoch_end(self, epoch, logs=None):
+        logs = {} if logs is None else logs
+        if self.action == "reduce_lr":
+            # As Keras logs it: the one that the epoch had.
+            logs.update(learning_rate.learning_rates(self.model.optimizer))
         if not self.looks or self.looks[-1] != self._step:
             self._look()
-        if logs is not None:
-            logs.update({key: own[-1] for key, own in self.history.items()})
-            if self.action == "reduce_lr":
-                logs.update(learning_rate.learning_rates(self.model.optimizer))
+        logs.update({key: own[-1] for key, own in self.history.items()})
 
     def on_train_end(self, logs=None):
         if self._events is not None:
