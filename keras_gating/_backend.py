@@ -251,11 +251,20 @@ def is_symbolic():
 
 def has_compiled_steps(model):
     """Whether `fit`, `evaluate` and `predict` of a model are compiled."""
-    if keras.config.backend() == "torch":
+    backend = keras.config.backend()
+    if backend == "torch":
         return bool(model.jit_compile)
     if model.run_eagerly:
         return False
-    return keras.config.backend() == "tensorflow" or bool(model.jit_compile)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return not tf.config.functions_run_eagerly()
+    if backend == "jax":
+        import jax
+
+        return bool(model.jit_compile) and not jax.config.jax_disable_jit
+    return False
 
 
 def concrete(x):

@@ -121,7 +121,9 @@ def _probabilities(layer, original, args, kwargs, result):
         scores = _own_scores(layer, original, args, kwargs, result)
     else:
         _, scores = functional.dot_product_attention(
-            *map(to_float32, (query, key, value)),
+            to_float32(query),
+            to_float32(key),
+            to_float32(value),
             mask=mask,
             layout=layout,
             return_scores=True,

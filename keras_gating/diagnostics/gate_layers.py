@@ -41,7 +41,7 @@ def real_positions(owner, values, mask):
         values: array, as the layer made it.
         mask: array, the padding mask of the leading axes, or `None`.
     """
-    axes = _position_axes(owner, values.ndim)
+    axes = _position_axes(owner, values.ndim, mask)
     moved = np.moveaxis(values, axes, range(len(axes)))
     positions = moved.shape[: len(axes)]
     if mask is None or not axes:
@@ -74,7 +74,7 @@ def by_head(owner, values):
     return values.reshape(len(values), heads, features)
 
 
-def _position_axes(owner, rank):
+def _position_axes(owner, rank, mask):
     if isinstance(owner, FeatureMapGate):
         channel = owner._channel_axis(rank)
         return tuple(axis for axis in range(rank) if axis != channel)
@@ -83,4 +83,6 @@ def _position_axes(owner, rank):
         gated = len(owner._gated_sizes)
     elif isinstance(owner, GatedAttention):
         gated = 2  # heads and half of the features of each
+    elif mask is not None and not has_gate(owner):
+        gated = rank - mask.ndim
     return tuple(range(rank - gated))

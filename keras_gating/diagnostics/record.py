@@ -19,6 +19,16 @@ class GateRecord(collections.abc.Mapping):
         scores: a mapping from the path of an attention layer to its
             `AttentionScores`; empty unless `record_gates` was told to record
             them.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import diagnostics, layers
+    >>> layer = layers.GLU(2, name="glu")
+    >>> with diagnostics.record_gates(layer) as record:
+    ...     _ = layer(np.ones((3, 4)))
+    >>> list(record), record.statistics()["glu"]["count"]
+    (['glu'], 6)
     """
 
     def __init__(self):
@@ -79,6 +89,16 @@ class GateValues:
         masks: list of their padding masks (True is a real position) or `None`.
         layer: the layer that owns the gate.
         activation: function that made the values.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import diagnostics, layers
+    >>> gate = layers.Gate(granularity="headwise", name="gate")
+    >>> with diagnostics.record_gates(gate) as record:
+    ...     _ = gate(np.ones((5, 2, 4)), source=np.ones((5, 3)))
+    >>> record["gate"].values.shape, record["gate"].by_head.shape
+    ((5, 2, 1), (5, 2, 1))
     """
 
     def __init__(self, layer, activation):
@@ -135,6 +155,19 @@ class AttentionScores:
         calls: list of arrays `(B, heads, T, S)`, one for each call. With
             attention over several axes or with free axes they are
             `(B, free…, heads, T…, S…)`.
+
+    Example:
+
+    >>> import keras
+    >>> import numpy as np
+    >>> from keras_gating import diagnostics
+    >>> layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
+    >>> x = np.ones((1, 3, 8))
+    >>> _ = layer(x, x)
+    >>> with diagnostics.record_gates(layer, scores=True) as record:
+    ...     _ = layer(x, x)
+    >>> record.scores["attention"].matrices()[0].shape
+    (1, 2, 3, 3)
     """
 
     def __init__(self):

@@ -102,6 +102,16 @@ class GateStatistics(collections.abc.Mapping):
 
     Args:
         moments: merged `Moments` of each path.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_gating import diagnostics, layers
+    >>> gate = layers.Gate(name="gate")
+    >>> statistics = diagnostics.gate_statistics(gate, np.ones((5, 3)))
+    >>> counts, edges = statistics.histogram("gate")
+    >>> int(counts.sum()), float(edges[counts[0].argmax()])
+    (15, 0.5)
     """
 
     def __init__(self, moments):

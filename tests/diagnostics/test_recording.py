@@ -1,6 +1,7 @@
 """Which gates are recorded, and what is left behind: nothing."""
 
 import functools
+import threading
 
 import keras
 import numpy as np
@@ -36,19 +37,20 @@ def test_values_are_those_of_gates_by_hand():
     tokens = models.sequences()
     expected = models.gates_by_hand(model(), tokens)
     with record_gates(model()) as record:
-        outputs = model()(tokens)
+        outputs = models.in_batches(model(), tokens)
     assert list(record) == list(models.PATHS)
     for path, gates in expected.items():
         assert_close(record[path].by_head, gates, 1e-5)
     gate = record["attention/gate"]
     # All there is: padding, in the shape of the layer.
-    assert gate.calls[0].shape == (7, 5, models.HEADS, models.SIZE)
-    np.testing.assert_array_equal(gate.masks[0], tokens != 0)
+    assert gate.calls[1].shape == (3, 5, models.HEADS, models.SIZE)
+    np.testing.assert_array_equal(gate.masks[1], tokens[3:] != 0)
     assert gate.values.shape == ((tokens != 0).sum(), models.HEADS, models.SIZE)
     np.testing.assert_array_equal(np.asarray(gate), gate.values)
     assert gate.is_bounded and not record["swiglu"].is_bounded
     assert gate.layer is model().get_layer("attention").output_gate
-    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(model()(tokens)))
+    again = models.in_batches(model(), tokens)
+    np.testing.assert_array_equal(outputs, again)
     assert_clean(model())
     with pytest.raises(KeyError, match="no such.*attention/gate, glu"):
         record["no such"]
@@ -132,6 +134,32 @@ def test_only_layers_of_the_model_and_all_contexts():
         with record_gates(first):
             second(x)
     assert_clean(both)
+
+
+class Positions(keras.layers.Layer):
+    """A gate with one value for each position, and no axis of features."""
+
+    def __init__(self):
+        super().__init__(name="positions")
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        logits = keras.ops.mean(inputs, axis=-1)
+        return functional.apply_gate(
+            inputs[..., 0], logits, mask=mask, owner=self
+        )
+
+
+def test_gates_of_layers_of_ones_own():
+    own = Positions()
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    mask = np.array([[1, 1, 1], [1, 0, 0]], "bool")
+    with record_gates(own) as record:
+        own(x, mask=mask)
+    gate = record["positions"]
+    expected = models.sigmoid(np.float64(x).mean(axis=-1))[mask]
+    np.testing.assert_allclose(gate.values, expected, rtol=1e-5)
+    assert gate.by_head.shape == (4, 1, 1)
 
 
 def test_a_model_without_gates():
@@ -283,6 +311,13 @@ def test_compiled_steps_are_errors(monkeypatch):
             assert_clean(outer)
     for weight, old in zip(outer.weights, before):
         np.testing.assert_array_equal(to_numpy(weight), old)
+    with record_gates(inner) as record:
+        # What happens in another thread is none of its business.
+        thread = threading.Thread(target=outer.predict, args=(x, None, 0))
+        thread.start()
+        thread.join()
+        inner(x)
+    assert len(record[inner.path].calls) == 1
     other = layers.GLU(2, name="other")
     with record_gates(other) as record:
         outer.predict(x, verbose=0)  # another model may do as it likes

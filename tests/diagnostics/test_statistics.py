@@ -53,11 +53,10 @@ def assert_same_numbers(actual, expected):
 
 
 @pytest.mark.parametrize("low, high", [(0.1, 0.9), (0.45, 0.55)])
-@pytest.mark.parametrize("batch_size", [3, 100])
-def test_statistics_are_those_of_gates_by_hand(low, high, batch_size):
+def test_statistics_are_those_of_gates_by_hand(low, high):
     tokens = models.sequences()
     statistics = gate_statistics(
-        model(), tokens, batch_size=batch_size, low=low, high=high
+        model(), tokens, batch_size=models.BATCH, low=low, high=high
     )
     expected = models.gates_by_hand(model(), tokens)
     assert list(statistics) == list(models.PATHS)
@@ -196,7 +195,7 @@ def test_split_gates_are_those_of_heads():
 
 
 def test_exports():
-    statistics = gate_statistics(model(), models.sequences())
+    statistics = gate_statistics(model(), models.sequences(), models.BATCH)
     exported = statistics.as_dict()
     assert list(exported) == list(statistics)
     exported["glu"]["heads"][0]["mean"] = 7.0
@@ -223,7 +222,7 @@ def printed(statistics, heads=False):
 
 def test_frame_has_a_row_for_each_head():
     pytest.importorskip("pandas")
-    statistics = gate_statistics(model(), models.sequences())
+    statistics = gate_statistics(model(), models.sequences(), models.BATCH)
     frame = statistics.as_frame()
     assert len(frame) == models.HEADS + 3
     head = statistics["attention/gate"]["heads"][1]
@@ -262,4 +261,6 @@ def test_nothing_to_measure():
     with pytest.raises(ValueError, match="no gates"):
         gate_statistics(plain, np.ones((2, 3)))
     with pytest.raises(ValueError, match="padding"):
-        gate_statistics(model(), np.zeros((2, models.LENGTH), "int32"))
+        gate_statistics(
+            model(), np.zeros((models.BATCH, models.LENGTH), "int32")
+        )
