@@ -22,13 +22,8 @@ N, H, R = 3, 4, 5  # heads, their size, a rank
 IMAGES = (2, 9, 8, 6)
 
 
-def projections(heads_out=3):
-    """Query, key and value, and the output, 2 FLOPs a term."""
-    return 2 * B * T * D * N * H * (heads_out + 1)
-
-
-SCORES = 2 * 2 * B * N * T * T * H  # query · key, weights · value
-ATTENTION = projections() + SCORES
+# Four projections, query · key and weights · value, 2 FLOPs a term.
+ATTENTION = 2 * B * T * D * 4 * N * H + 2 * B * N * T * T * 2 * H
 
 
 def attention(**arguments):
@@ -43,6 +38,10 @@ def unit(**arguments):
 SEQUENCES = {
     "dense": (keras.layers.Dense(5), 2 * B * T * D * 5),
     "keras attention": (keras.layers.MultiHeadAttention(N, H), ATTENTION),
+    "wide values": (
+        attention(value_dim=R, use_gate=False),
+        2 * B * T * D * N * (2 * H + 2 * R) + 2 * B * N * T * T * (H + R),
+    ),
     "no gate": (attention(use_gate=False), ATTENTION),
     "elementwise": (attention(), ATTENTION + 2 * B * T * D * N * H),
     "headwise": (

@@ -145,6 +145,22 @@ def test_a_saturated_gate_warns_once_and_stops_the_training():
     assert monitor.looks == [1]
 
 
+def test_patience_is_about_looks_in_a_row():
+    model = shut()
+
+    def open_in_the_second_epoch(epoch, logs):
+        bias = 0.0 if epoch == 1 else -50.0
+        model.get_layer("first").projection.bias.assign([bias] * 4)
+
+    others = keras.callbacks.LambdaCallback(
+        on_epoch_begin=open_in_the_second_epoch
+    )
+    monitor = GateMonitor(X, action="stop", patience=2)
+    with pytest.warns(RuntimeWarning, match="saturated"):
+        history = fit(model, monitor, 5, others)
+    assert history["gate/first/share_low"] == [1.0, 0.0, 1.0, 1.0]
+
+
 def test_a_gate_saturates_from_the_given_share_on():
     # Half of the features shut, the other half wide open, one in between.
     bias = np.array([-50.0, -50.0, 50.0, 0.0])
