@@ -16,13 +16,12 @@ def check_settable(optimizer):
     for one in _optimizers(optimizer):
         try:
             one.learning_rate = _value(one)
-        # A schedule, or a function.
+        # What Keras raises for a schedule and for a function.
         except (TypeError, AttributeError):
             raise ValueError(
-                'action="reduce_lr" needs a learning rate that is a number, '
-                "and the optimizer computes its own. Received: "
-                f"{type(one).__name__} with learning_rate="
-                f"{one.get_config()['learning_rate']!r}"
+                'action="reduce_lr" needs an optimizer whose learning rate is '
+                "a number, neither a schedule nor a function. Received: "
+                f"{type(one).__name__} {one.name!r}, which computes its own"
             ) from None
 
 

@@ -202,12 +202,18 @@ def test_lowers_the_learning_rate_between_two_batches():
 
 
 def test_a_schedule_cannot_be_lowered():
-    model = two_gates()
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
-    model.compile(keras.optimizers.SGD(schedule), "mse")
-    monitor = GateMonitor(X, action="reduce_lr")
-    with pytest.raises(ValueError, match="SGD with learning_rate=.*Expon"):
-        fit(model, monitor)
+    for optimizer in (
+        keras.optimizers.SGD(schedule),
+        keras.optimizers.SGD(lambda: 0.1),
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(schedule)),
+    ):
+        model = two_gates()
+        model.compile(optimizer, "mse")
+        monitor = GateMonitor(X, action="reduce_lr")
+        with pytest.raises(ValueError, match="neither a schedule nor") as error:
+            fit(model, monitor)
+        assert type(optimizer).__name__ in str(error.value)
 
 
 def test_batches_of_a_generator_are_kept():
