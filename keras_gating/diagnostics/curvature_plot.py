@@ -91,7 +91,6 @@ def _surface(image, curvature, limit):
         image.reshape(resolution, resolution, 3),
         np.clip(curvature, -limit, limit),
         limit,
-        zoom=1.1,
     )
     axis.view_init(45, -60)
     if features > 3:

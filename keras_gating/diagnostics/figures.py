@@ -18,7 +18,7 @@ def figure(width, height):
     return made(figsize=(width, height), layout="constrained")
 
 
-def draw_surface(axis, points, values, limit, zoom=1.0):
+def draw_surface(axis, points, values, limit):
     """A surface coloured by values from `-limit` to `limit`.
 
     Args:
@@ -26,7 +26,6 @@ def draw_surface(axis, points, values, limit, zoom=1.0):
         points: `(rows, columns, 3)`.
         values: `(rows, columns)`; NaN is drawn in grey.
         limit: of the colours.
-        zoom: how much of the axis the surface fills.
 
     Returns:
         What `colorbar` takes.
@@ -48,7 +47,7 @@ def draw_surface(axis, points, values, limit, zoom=1.0):
     low, high = (low + high) / 2.0 - half, (low + high) / 2.0 + half
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axis.set_zlim(low[2], high[2])
-    axis.set_box_aspect(half, zoom=zoom)
+    axis.set_box_aspect(half)
     axis.set_axis_off()
     return scale
 
