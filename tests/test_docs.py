@@ -15,6 +15,7 @@ PUBLIC = [
     f"keras_gating.{package.__name__.rpartition('.')[2]}.{name}"
     for package in (
         keras_gating.layers,
+        keras_gating.diagnostics,
         keras_gating.functional,
         keras_gating.geometry,
         keras_gating.surgery,

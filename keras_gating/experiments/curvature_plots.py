@@ -4,8 +4,9 @@ import numpy as np
 
 from keras_gating.experiments.curvature_statistics import FLOOR
 from keras_gating.experiments.figures import COLOURS
+from keras_gating.experiments.figures import draw_surface
 from keras_gating.experiments.figures import figure
-from keras_gating.experiments.triangle_report import draw_surface
+from keras_gating.experiments.figures import principal
 
 _MARKERS = "os^Dv<>PX"
 
@@ -173,7 +174,7 @@ def surfaces(results):
             len(tasks), len(arms), row * len(arms) + column + 1, projection="3d"
         )
         after = picture["after"].reshape(-1, picture["after"].shape[-1])
-        points, size = _principal(after, after)
+        points, size = principal(after, after)
         axis.view_init(45, -60)
         # Curvature for the size of the image: scale alone changes nothing.
         scale = draw_surface(
@@ -236,7 +237,7 @@ def representations(results):
                 projection="3d" if spatial else None,
             )
             if column:
-                points = _principal(points, points)[0]
+                points = principal(points, points)[0]
             points = points[:, : 3 if spatial else 2]
             for label, colour in ((0.0, COLOURS[0]), (1.0, COLOURS[4])):
                 own = points[picture["labels"] == label]
@@ -260,17 +261,6 @@ def representations(results):
         fontsize=11,
     )
     return made
-
-
-def _principal(points, of):
-    """The first three principal components, and the size of the cloud."""
-    centred = of - of.mean(axis=0)
-    size = np.sqrt(np.square(centred).sum(axis=1).mean())
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    directions = directions[:3]
-    projected = (points - of.mean(axis=0)) @ directions.T
-    missing = 3 - projected.shape[1]
-    return np.pad(projected, ((0, 0), (0, missing))), size
 
 
 PLOTS = {

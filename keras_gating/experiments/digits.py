@@ -10,6 +10,7 @@ of these images, not of other writers.
 import keras
 import numpy as np
 
+from keras_gating.diagnostics import record_gates
 from keras_gating.experiments import gate_values
 from keras_gating.experiments.digits_model import build
 from keras_gating.experiments.digits_model import matched_arms
@@ -76,14 +77,16 @@ def run(
             )
             accuracies[arm.name].append(accuracy(model, splits[seed]))
             if arm.use_gate:
-                values = gate_values.record_gates(model, splits[seed].test)
+                with record_gates(model) as record:
+                    model(splits[seed].test, training=False)
+                statistics = record.statistics()
                 gates.append(
                     {
-                        path: gate_values.head_statistics(value)
-                        for path, value in values.items()
+                        path: gate_values.head_statistics(statistics, path)
+                        for path in statistics
                     }
                 )
-                maps = maps or _maps(values, splits[seed], seed)
+                maps = maps or _maps(record, splits[seed], seed)
     return Results(
         experiment="digits",
         seeds=seeds,
@@ -223,9 +226,10 @@ def _train(model, split, seed, steps, progress):
     )
 
 
-def _maps(values, split, seed):
+def _maps(record, split, seed):
     """Gates of a few test images: of each head the feature that varies most."""
-    path, gates = next(iter(values.items()))
+    path, recorded = next(iter(record.items()))
+    gates = recorded.calls[0]
     features = gates.var(axis=(0, 1)).argmax(axis=-1)
     shown = [
         int(np.flatnonzero(split.test_labels == label)[0])

@@ -1,19 +1,11 @@
-"""Parts that the pictures of all experiments share.
+"""Parts that the pictures of all experiments share."""
 
-`matplotlib.figure.Figure` is used directly: no window system is chosen and
-nothing global is set.
-"""
+from keras_gating.diagnostics.figures import COLOURS
+from keras_gating.diagnostics.figures import draw_surface
+from keras_gating.diagnostics.figures import figure
+from keras_gating.diagnostics.figures import principal
 
-from keras_gating.experiments.extras import require
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
-
-
-def figure(width, height):
-    """An empty figure of so many inches."""
-    made = require("matplotlib.figure").Figure
-    return made(figsize=(width, height), layout="constrained")
+__all__ = ["COLOURS", "draw_surface", "error_bars", "figure", "principal"]
 
 
 def error_bars(bounds, factor=1.0):

@@ -1,52 +1,32 @@
 """Statistics of the gates of a trained model."""
 
 import numpy as np
-from keras import ops
-
-from keras_gating.functional import record_into
-
-BINS = 40
 
 
-def record_gates(model, inputs):
-    """Values of every gate of `model` on `inputs`.
-
-    Args:
-        model: a model with gates.
-        inputs: one batch.
-
-    Returns:
-        A dictionary from the gate's path to an array, `(B, T, heads, size)`.
-    """
-    recorded = {}
-
-    def keep(path, gate, mask):
-        recorded[path] = ops.convert_to_numpy(gate)
-
-    with record_into(keep):
-        model(inputs, training=False)
-    return recorded
-
-
-def head_statistics(gates):
+def head_statistics(statistics, path):
     """Mean, spread and closed and open shares of each head.
 
     Args:
-        gates: `(B, T, heads, size)`, values between 0 and 1.
+        statistics: `GateStatistics` with the default thresholds.
+        path: path of a layer whose gates are between 0 and 1.
 
     Returns:
         A dictionary of lists with one number for each head, and the counts of
-        a histogram over all heads with `BINS` bins on [0, 1].
+        a histogram over all heads, its bins on [0, 1].
     """
-    heads = gates.shape[2]
-    by_head = np.moveaxis(gates.astype("float64"), 2, 0).reshape(heads, -1)
-    counts, _ = np.histogram(by_head, bins=BINS, range=(0.0, 1.0))
+    heads = statistics[path]["heads"]
+    counts, _ = statistics.histogram(path)
     return {
-        "mean": by_head.mean(axis=1).tolist(),
-        "spread": by_head.std(axis=1).tolist(),
-        "share_below_0.1": (by_head < 0.1).mean(axis=1).tolist(),
-        "share_above_0.9": (by_head > 0.9).mean(axis=1).tolist(),
-        "histogram": counts.tolist(),
+        **{
+            name: [head[key] for head in heads]
+            for name, key in (
+                ("mean", "mean"),
+                ("spread", "spread"),
+                ("share_below_0.1", "share_low"),
+                ("share_above_0.9", "share_high"),
+            )
+        },
+        "histogram": counts.sum(axis=0).tolist(),
     }
 
 

@@ -11,11 +11,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
 import keras
 import numpy as np
 
+from keras_gating.diagnostics.timing import time_in_turns
 from keras_gating.experiments import gau_model
 from keras_gating.experiments.memory import peak_memory
 
@@ -26,8 +26,8 @@ TASKS = ("inference", "training")
 SIZES = {"dim": 128, "key_dim": 64, "block_size": 512, "chunk_size": 256}
 QUICK = {"dim": 16, "key_dim": 8, "block_size": 16, "chunk_size": 16}
 QUICK_LENGTHS = (64,)
-# Rounds of all forms in turn: at least so many, and until they took so long.
-MIN_ROUNDS, MAX_ROUNDS, SECONDS = 3, 15, 4.0
+# Rounds of all forms in turn, the fewer if they take long.
+MIN_ROUNDS, MAX_ROUNDS = 3, 15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,35 +163,6 @@ def measure_length(length, forms, sizes, rounds):
                 "high": float(high),
                 "peak_bytes": peaks[name],
             }
-
-
-def time_in_turns(calls, min_rounds=MIN_ROUNDS, max_rounds=MAX_ROUNDS):
-    """Seconds of functions that take turns.
-
-    What disturbs the machine then falls on all of them, and the ratio within
-    a round suffers less than the times. Who is first changes from round to
-    round.
-
-    Args:
-        calls: functions without arguments, by name.
-        min_rounds: number of rounds, if one takes long.
-        max_rounds: the same, if it does not.
-
-    Returns:
-        Lists of seconds, one for each round, by name.
-    """
-    names = list(calls)
-    seconds = {name: [] for name in names}
-    start = time.perf_counter()
-    for i in range(max_rounds):
-        if i >= min_rounds and time.perf_counter() - start > SECONDS:
-            break
-        first = i % len(names)
-        for name in names[first:] + names[:first]:
-            before = time.perf_counter()
-            calls[name]()
-            seconds[name].append(time.perf_counter() - before)
-    return seconds
 
 
 def faster_from(rows, form, task):

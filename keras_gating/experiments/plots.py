@@ -16,7 +16,6 @@ from keras_gating.experiments import sources_report
 from keras_gating.experiments import triangle_report
 from keras_gating.experiments.figures import COLOURS
 from keras_gating.experiments.figures import figure as new_figure
-from keras_gating.experiments.gate_values import BINS
 from keras_gating.experiments.xor import INPUTS
 from keras_gating.experiments.xor import SOLVED_BELOW
 from keras_gating.experiments.xor import SURFACE_RANGE
@@ -116,16 +115,16 @@ def digits_gates(results):
     paths = list(gates["pooled"])
     figure = new_figure(9.0, 3.4 * len(paths))
     grid = figure.subplots(len(paths), 2, squeeze=False)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
     for path, (left, right) in zip(paths, grid):
         counts = np.array(gates["pooled"][path]["histogram"])
+        edges = np.linspace(0.0, 1.0, len(counts) + 1)
         left.stairs(
             100 * counts / counts.sum(), edges, fill=True, color=COLOURS[0]
         )
         left.axvline(0.5, color="black", linestyle="--", label="at the start")
         left.set_xlim(0.0, 1.0)
         left.set_xlabel("gate value")
-        left.set_ylabel(f"share of values, %\n({BINS} bins)")
+        left.set_ylabel(f"share of values, %\n({len(counts)} bins)")
         left.set_title(f"{path} on the test images, all seeds", fontsize=11)
         left.legend()
         means = np.array([seed[path]["mean"] for seed in gates["seeds"]])

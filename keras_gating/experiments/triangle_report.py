@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_gating.experiments.extras import require
 from keras_gating.experiments.figures import COLOURS
+from keras_gating.experiments.figures import draw_surface
 from keras_gating.experiments.figures import figure
 from keras_gating.experiments.tables import table
 
@@ -142,43 +142,6 @@ def triangles_and_parallels(results):
     handles, labels = left.get_legend_handles_labels()
     lower.legend(handles, labels, loc="outside lower center", ncols=5)
     return made
-
-
-def draw_surface(axis, points, values, limit):
-    """A surface coloured by values from `-limit` to `limit`.
-
-    Args:
-        axis: with `projection="3d"`.
-        points: `(rows, columns, 3)`.
-        values: `(rows, columns)`; NaN is drawn in grey.
-        limit: of the colours.
-
-    Returns:
-        What `colorbar` takes.
-    """
-    cm = require("matplotlib.cm")
-    colours = require("matplotlib.colors")
-    palette = require("matplotlib").colormaps["PuOr_r"].with_extremes(bad="0.6")
-    scale = cm.ScalarMappable(colours.Normalize(-limit, limit), palette)
-    faces = (values[1:, 1:] + values[:-1, :-1]) / 2.0
-    axis.plot_surface(
-        *np.moveaxis(points, -1, 0),
-        facecolors=scale.to_rgba(np.ma.masked_invalid(faces)),
-        rcount=len(points),
-        ccount=len(points),
-        linewidth=0.2,
-        edgecolor=(0.0, 0.0, 0.0, 0.2),
-        shade=False,
-    )
-    low, high = (f(points, axis=(0, 1)) for f in (np.min, np.max))
-    # Equal scales, and what is flat but for rounding has to look flat.
-    half = np.maximum(high - low, 0.15 * (high - low).max()) / 2.0
-    low, high = (low + high) / 2.0 - half, (low + high) / 2.0 + half
-    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    axis.set_zlim(low[2], high[2])
-    axis.set_box_aspect(half)
-    axis.set_axis_off()
-    return scale
 
 
 PLOTS = {"triangle": triangles_and_parallels}

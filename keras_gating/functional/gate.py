@@ -24,6 +24,7 @@ def apply_gate(
     mask=None,
     path=None,
     product_dtype=None,
+    owner=None,
 ):
     """Multiplies `inputs` by an activated gate.
 
@@ -44,9 +45,12 @@ def apply_gate(
         training: whether dropout is active.
         seed: integer or `keras.random.SeedGenerator` for the dropout.
         mask: padding mask of the leading axes, handed to recordings only.
-        path: name under which the values are recorded.
+        path: name under which the values are recorded. Defaults to the path
+            of `owner`.
         product_dtype: dtype of the product. `"float32"` keeps a product of
             two float16 numbers that exceeds 65504.
+        owner: the layer that the gate belongs to, `self` in a layer's `call`.
+            `diagnostics` records the gates of a model by it.
 
     Returns:
         A tensor with the shape of `inputs`.
@@ -63,7 +67,7 @@ def apply_gate(
     activation = keras.activations.get(activation)
     gate = activation(to_float32(_as_float(logits)))
     inputs = _as_float(inputs)
-    record(path, gate, mask)
+    record(owner, path, activation, gate, mask)
     if scale != 1.0:
         gate = gate * scale
     if dropout > 0.0 and training:

@@ -99,11 +99,6 @@ def quadratic_attention(
         rows["divisor"] = _seen_count(key, key_mask, positions)
     else:
         shared["divisor"] = _key_count(key, key_mask)
-    if activation == "relu2" and position_bias is None:
-        # relu²(s) / n = relu²(s / √n), and queries are narrower than values.
-        for holder in (rows, shared):
-            if "divisor" in holder:
-                rows["query"] = _divided_by_root(query, holder.pop("divisor"))
     rows = {name: x for name, x in rows.items() if x is not None}
     shared = {name: x for name, x in shared.items() if x is not None}
     function = functools.partial(
@@ -115,11 +110,6 @@ def quadratic_attention(
     return map_row_blocks(
         function, list(rows.values()), list(shared.values()), block_size
     )
-
-
-def _divided_by_root(query, divisor):
-    divisor = ops.cast(ops.maximum(divisor, 1), query.dtype)
-    return query / ops.sqrt(divisor)
 
 
 def _key_count(key, key_mask):

@@ -2,8 +2,28 @@
 
 import contextlib
 import threading
+import typing
 
 _state = threading.local()
+
+
+class Observation(typing.NamedTuple):
+    """The values of one gate in one call.
+
+    Attributes:
+        owner: the layer that the gate belongs to, or `None`.
+        path: name of the gate, the path of its owner unless another was given.
+        activation: function that made the values.
+        values: tensor, before scale and dropout.
+        mask: padding mask of the leading axes (True is a real position), or
+            `None`.
+    """
+
+    owner: typing.Any
+    path: str | None
+    activation: typing.Callable
+    values: typing.Any
+    mask: typing.Any
 
 
 @contextlib.contextmanager
@@ -12,14 +32,15 @@ def record_into(callback):
 
     Only eager calls can be observed: a compiled function runs its Python code
     once, while it is traced, so what it computes later never gets here.
-    Contexts nest; the innermost one receives the values.
+    Contexts nest, and all of them receive the values; inside
+    `record_into(None)` nothing is received.
 
     Args:
         callback: a function `callback(path, gate, mask)`. `path` is the path
             of the layer that owns the gate (`None` for a bare function call),
             `gate` the activated values before scale and dropout, and `mask`
             the padding mask of its leading axes (True is a real position) or
-            `None`.
+            `None`. Or `None`, to stop the recording of outer contexts.
 
     Example:
 
@@ -32,16 +53,35 @@ def record_into(callback):
     >>> [(path, tuple(shape)) for path, shape in seen.items()]
     [('g', (2, 3))]
     """
-    previous = getattr(_state, "callback", None)
-    _state.callback = callback
+    if callback is None:
+        observer = None
+    else:
+
+        def observer(seen):
+            callback(seen.path, seen.values, seen.mask)
+
+    with observe(observer):
+        yield
+
+
+@contextlib.contextmanager
+def observe(observer):
+    """As `record_into`, with one argument for the callback, `Observation`."""
+    previous = getattr(_state, "observers", ())
+    _state.observers = () if observer is None else (*previous, observer)
     try:
         yield
     finally:
-        _state.callback = previous
+        _state.observers = previous
 
 
-def record(path, gate, mask=None):
-    """Hands `gate` to the active callback; does nothing when there is none."""
-    callback = getattr(_state, "callback", None)
-    if callback is not None:
-        callback(path, gate, mask)
+def record(owner, path, activation, values, mask=None):
+    """Hands an `Observation` to every observer; does nothing without one."""
+    observers = getattr(_state, "observers", ())
+    if not observers:
+        return
+    if path is None and owner is not None:
+        path = owner.path
+    seen = Observation(owner, path, activation, values, mask)
+    for observer in observers:
+        observer(seen)

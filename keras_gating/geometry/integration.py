@@ -81,7 +81,7 @@ def total_curvature(
     >>> round(value, 3), dropped
     (12.566, 0.0)
     """
-    bounds = _checked_bounds(bounds)
+    bounds = checked_bounds(bounds)
     if len(bounds) > 2 and not absolute:
         raise ValueError(
             "The signed total curvature is that of surfaces. In k > 2 "
@@ -136,7 +136,7 @@ def total_bending(
     >>> round(value, 3)  # (1/r²) times the area
     4.189
     """
-    bounds = _checked_bounds(bounds)
+    bounds = checked_bounds(bounds)
     return _integrate(
         _bending_density, f, bounds, resolution, covariance, dtype, batch_size
     )
@@ -208,7 +208,7 @@ def _nodes(bounds, resolution):
     return points.reshape(-1, len(bounds)), weights
 
 
-def _checked_bounds(bounds):
+def checked_bounds(bounds):
     try:
         values = np.asarray(bounds, dtype="float64")
     except (TypeError, ValueError):

@@ -216,7 +216,7 @@ class Gate(QuantizedChildren):
             training=training,
             seed=self.seed_generator,
             mask=inputs_mask if mask is None else mask,
-            path=self.path,
+            owner=self,
         )
 
     def enable_lora(self, rank):

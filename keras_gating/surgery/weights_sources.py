@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
+from keras_gating._extras import require
 from keras_gating.layers.attention.conversion import check_source
 
 
@@ -89,13 +90,7 @@ def _safetensors(path):
             "Of files `weights` takes .safetensors; read others yourself and "
             f"pass a mapping of names to arrays. Received: {path!r}"
         )
-    try:
-        import safetensors
-    except ImportError:
-        raise ImportError(
-            "Reading a .safetensors file needs safetensors: "
-            "pip install 'keras-gating[safetensors]'"
-        ) from None
+    safetensors = require("safetensors", "safetensors")
     return safetensors.safe_open(path, framework="numpy")
 
 

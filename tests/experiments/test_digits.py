@@ -2,6 +2,9 @@ import keras
 import numpy as np
 import pytest
 
+from keras_gating.diagnostics import gate_statistics
+from keras_gating.diagnostics.moments import Moments
+from keras_gating.diagnostics.statistics import GateStatistics
 from keras_gating.experiments import digits
 from keras_gating.experiments import digits_model
 from keras_gating.experiments import gate_values
@@ -120,27 +123,28 @@ def test_conclusions_come_from_the_accuracies(gap, expected):
 
 
 def test_recorded_gates_of_a_new_model_are_half_open(models):
-    recorded = gate_values.record_gates(
-        models["gated"], digits.Split(0).test[:3]
-    )
-    ((path, gates),) = recorded.items()
+    recorded = gate_statistics(models["gated"], digits.Split(0).test[:3])
+    (path,) = recorded
     assert path == attention_of(models["gated"]).output_gate.path
     heads = digits_model.HEADS
-    assert gates.shape == (3, 16, heads, digits_model.HEAD_DIM)
-    statistics = gate_values.head_statistics(gates)
+    assert recorded[path]["count"] == 3 * 16 * heads * digits_model.HEAD_DIM
+    statistics = gate_values.head_statistics(recorded, path)
     assert statistics["mean"] == [0.5] * heads
     assert statistics["spread"] == [0.0] * heads
     assert statistics["share_below_0.1"] == [0.0] * heads
-    assert (
-        gate_values.record_gates(models["more_heads"], np.zeros((1, 16, 4)))
-        == {}
-    )
+    with pytest.raises(ValueError, match="no gates"):
+        gate_statistics(models["more_heads"], np.zeros((1, 16, 4)))
 
 
 def test_statistics_are_those_of_the_values():
     rng = np.random.default_rng(0)
     gates = [rng.beta(0.5, 0.3 + i, size=(5, 4, 3, 6)) for i in range(2)]
-    statistics = [gate_values.head_statistics(g) for g in gates]
+    statistics = []
+    for values in gates:
+        moments = Moments(bounded=True, low=0.1, high=0.9)
+        moments.update(np.moveaxis(values, 2, 1).reshape(5, 3, 24))
+        made = GateStatistics({"gate": moments})
+        statistics.append(gate_values.head_statistics(made, "gate"))
     head = gates[1][:, :, 2]
     assert statistics[1]["mean"][2] == pytest.approx(head.mean())
     assert statistics[1]["spread"][2] == pytest.approx(head.std())

@@ -299,7 +299,7 @@ class AttentionCore(AttentionWeights):
                 self.gate_activation,
                 self.gate_scale,
                 mask=query_mask,
-                path=self.path,
+                owner=self,
             )
         elif self.output_gate is not None:
             context = self.output_gate(

@@ -79,7 +79,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             training=training,
             seed=self.seed_generator,
             mask=mask,
-            path=self.path,
+            owner=self,
         )
         outputs = self._cast(self.output_dense(hidden))
         if self.norm_first:

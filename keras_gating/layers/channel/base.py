@@ -125,7 +125,7 @@ class FeatureMapGate(keras.layers.Layer):
             self.gate_activation,
             self.gate_scale,
             mask=mask,
-            path=self.path,
+            owner=self,
         )
 
     def compute_output_shape(self, input_shape):

@@ -102,7 +102,7 @@ class GatedLinearUnit(QuantizedChildren):
             gate,
             self.activation,
             mask=mask,
-            path=self.path,
+            owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
         )
 

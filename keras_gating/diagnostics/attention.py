@@ -1,0 +1,164 @@
+"""Hands over the attention probabilities of one model's own layers."""
+
+import contextlib
+import functools
+import inspect
+import threading
+import typing
+
+import keras
+from keras import ops
+
+from keras_gating import _backend
+from keras_gating import functional
+from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating.diagnostics.watching import UniquePaths
+from keras_gating.diagnostics.watching import readable
+from keras_gating.functional import masks
+from keras_gating.functional.gate import to_float32
+from keras_gating.layers import GatedAttention
+
+_KINDS = (
+    GatedAttention,
+    keras.layers.MultiHeadAttention,
+    keras.layers.GroupQueryAttention,
+)
+
+
+class AttentionCall(typing.NamedTuple):
+    """The attention probabilities of one layer in one call.
+
+    Attributes:
+        path: path of the layer, made unique.
+        probabilities: array `(B, free…, heads, T…, S…)`.
+        layout: `functional.AttentionLayout`, which names the axes.
+    """
+
+    path: str
+    probabilities: typing.Any
+    layout: typing.Any
+
+
+def attention_layers(model):
+    """The layers of a model whose probabilities can be recorded."""
+    return [layer for layer in sublayers(model) if isinstance(layer, _KINDS)]
+
+
+@contextlib.contextmanager
+def watch_attention(model, on_call):
+    """Calls `on_call` with an `AttentionCall` for every attention of `model`.
+
+    Outputs stay what they are, to the last bit: the layers attend as they
+    always do, and the probabilities are computed beside that.
+    """
+    paths = UniquePaths(model)
+    layers = attention_layers(model)
+    with contextlib.ExitStack() as stack:
+        for layer in layers:
+            stack.enter_context(_wrapped(layer, paths, on_call))
+        yield
+        later = [
+            layer for layer in attention_layers(model) if layer not in layers
+        ]
+        if later:
+            raise ValueError(
+                "Attention layers were made in the recorded call, too late to "
+                "be seen: build the model, or call it once, before. Received: "
+                f"{', '.join(layer.name for layer in later)}"
+            )
+
+
+@contextlib.contextmanager
+def _wrapped(layer, paths, on_call):
+    """Replaces `_compute_attention` of one object, for one thread.
+
+    It goes into the `__dict__`: an assignment would be tracked by Keras.
+    """
+    own = layer.__dict__
+    missing = object()
+    before = own.get("_compute_attention", missing)
+    original = layer._compute_attention
+    thread = threading.get_ident()
+
+    @functools.wraps(original)
+    def compute_attention(*args, **kwargs):
+        result = original(*args, **kwargs)
+        if threading.get_ident() == thread and not _backend.is_symbolic():
+            path = paths.path(layer, layer.path)
+            scores, layout = _probabilities(
+                layer, original, args, kwargs, result
+            )
+            on_call(AttentionCall(path, readable(scores, path), layout))
+        return result
+
+    own["_compute_attention"] = compute_attention
+    try:
+        yield
+    finally:
+        if before is missing:
+            del own["_compute_attention"]
+        else:
+            own["_compute_attention"] = before
+
+
+def _probabilities(layer, original, args, kwargs, result):
+    call = inspect.signature(original).bind(*args, **kwargs).arguments
+    query, key, value = (call[name] for name in ("query", "key", "value"))
+    rank = len(query.shape) - 1
+    layout = functional.AttentionLayout.resolve(rank, _axes(layer))
+    mask = call.get("attention_mask")
+    if mask is not None:
+        mask = layout.with_heads(masks.as_boolean_mask(mask))
+    if call.get("use_causal_mask"):
+        sizes = [
+            tuple(ops.shape(x)[axis] for axis in layout.axes)
+            for x in (query, key)
+        ]
+        causal = layout.with_heads(functional.causal_mask(*sizes))
+        mask = masks.intersection(mask, causal)
+    if _is_overridden(layer):
+        # What it computes only the layer itself can tell.
+        scores = _own_scores(layer, original, args, kwargs, result)
+    else:
+        _, scores = functional.dot_product_attention(
+            to_float32(query),
+            to_float32(key),
+            to_float32(value),
+            mask=mask,
+            layout=layout,
+            return_scores=True,
+        )
+    scores = to_float32(scores)
+    if mask is not None:
+        # A row without a visible key has no distribution.
+        scores = masks.hide(scores, layout.seeing_rows(mask))
+    return scores, layout
+
+
+def _axes(layer):
+    if isinstance(layer, GatedAttention):
+        return layer.layout.axes
+    # Those that the layer was built with, if it has any choice.
+    return getattr(layer, "_attention_axes", None)
+
+
+def _is_overridden(layer):
+    kind = next(kind for kind in _KINDS if isinstance(layer, kind))
+    return type(layer)._compute_attention is not kind._compute_attention
+
+
+def _own_scores(layer, original, args, kwargs, result):
+    scores = result[1]
+    parameters = inspect.signature(original).parameters
+    if scores is None and "return_attention_scores" in parameters:
+        # Beneath an outer recording, which has seen this call already.
+        original = inspect.unwrap(original)
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.arguments["return_attention_scores"] = True
+        scores = original(*call.args, **call.kwargs)[1]
+    if scores is None:
+        raise ValueError(
+            f"{type(layer).__name__} overrides `_compute_attention` and gives "
+            f"no scores. Received: layer {layer.name!r}"
+        )
+    return scores

@@ -1,0 +1,88 @@
+"""Which layers have gates, and how the values of each are arranged."""
+
+import math
+
+import numpy as np
+
+from keras_gating.layers import Gate
+from keras_gating.layers import GatedAttention
+from keras_gating.layers import GatedAttentionUnit
+from keras_gating.layers import GatedFeedForward
+from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
+
+# A gated feed-forward layer has no unit before it is built.
+_GATED = (
+    FeatureMapGate,
+    Gate,
+    GatedAttentionUnit,
+    GatedFeedForward,
+    GatedLinearUnit,
+)
+
+
+def sublayers(model):
+    """The model itself and every layer inside of it, each once."""
+    return list(model._flatten_layers())
+
+
+def has_gate(layer):
+    """Whether a layer is known to apply gates, itself or by its children."""
+    if isinstance(layer, GatedAttention):
+        return layer.use_gate
+    return isinstance(layer, _GATED)
+
+
+def real_positions(owner, values, mask):
+    """Values at real positions, `(positions, gated axes…)`.
+
+    Args:
+        owner: the layer that the gate belongs to, or `None`.
+        values: array, as the layer made it.
+        mask: array, the padding mask of the leading axes, or `None`.
+    """
+    axes = _position_axes(owner, values.ndim, mask)
+    moved = np.moveaxis(values, axes, range(len(axes)))
+    positions = moved.shape[: len(axes)]
+    if mask is None or not axes:
+        seen = np.ones(positions, "bool")
+    else:
+        mask = mask.astype("bool")
+        if mask.ndim == values.ndim:
+            mask = np.moveaxis(mask, axes, range(len(axes)))
+            mask = mask.reshape(mask.shape[: len(axes)])
+        # Axes that the mask lacks are the last of the positions.
+        missing = len(axes) - mask.ndim
+        mask = mask.reshape(*mask.shape, *[1] * missing)
+        seen = np.broadcast_to(mask, positions)
+    # Without positions, a constant gate, this adds an axis of size 1.
+    return moved[seen]
+
+
+def by_head(owner, values):
+    """`(positions, gated axes…)` → `(positions, heads, features)`.
+
+    Heads are the axis before the last of a gate on two or more axes; other
+    gates have one.
+    """
+    heads = 1
+    if values.ndim >= 3 and isinstance(owner, (Gate, GatedAttention)):
+        heads = values.shape[-2]
+        values = np.moveaxis(values, -2, 1)
+    # Not -1, which no size is for a batch of nothing but padding.
+    features = math.prod(values.shape[1:]) // heads
+    return values.reshape(len(values), heads, features)
+
+
+def _position_axes(owner, rank, mask):
+    if isinstance(owner, FeatureMapGate):
+        channel = owner._channel_axis(rank)
+        return tuple(axis for axis in range(rank) if axis != channel)
+    gated = 1
+    if isinstance(owner, Gate):
+        gated = len(owner._gated_sizes)
+    elif isinstance(owner, GatedAttention):
+        gated = 2  # heads and half of the features of each
+    elif mask is not None and not has_gate(owner):
+        gated = rank - mask.ndim
+    return tuple(range(rank - gated))
