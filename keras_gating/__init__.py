@@ -5,7 +5,8 @@ from keras_gating import _backend  # noqa: F401
 from keras_gating import functional
 from keras_gating import geometry
 from keras_gating import layers
+from keras_gating import surgery
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["functional", "geometry", "layers"]
+__all__ = ["functional", "geometry", "layers", "surgery"]

@@ -1,0 +1,6 @@
+"""Gates for models that are already trained."""
+
+from keras_gating.surgery.attention import gate_attention
+from keras_gating.surgery.freezing import freeze_all_but_gates
+
+__all__ = ["freeze_all_but_gates", "gate_attention"]
