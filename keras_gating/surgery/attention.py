@@ -7,6 +7,7 @@ from keras_gating.layers.attention import conversion
 from keras_gating.surgery import internals
 from keras_gating.surgery import subclasses
 from keras_gating.surgery.copying import ModelCopy
+from keras_gating.surgery.copying import check_model
 from keras_gating.surgery.freezing import freeze_all_but_gates
 from keras_gating.surgery.identity import identity_scale
 from keras_gating.surgery.inside import WithGatedAttention
@@ -85,6 +86,7 @@ def gate_attention(
         Qiu et al. 2025, Gated Attention for Large Language Models,
         arXiv 2505.06708.
     """
+    check_model(model)
     _check_arguments(gate_arguments)
     surgeon = _Surgeon(model, select, compatible, gate_arguments)
     copy = ModelCopy(surgeon.convert)(model)
@@ -106,7 +108,7 @@ class _Surgeon:
             raise ValueError(_none_found(model, layers))
         wanted = selected("select", select, attention)
         problems = [
-            f"{layer.path} ({type(layer).__name__}: {reason})"
+            f"{layer.path or layer.name} ({type(layer).__name__}: {reason})"
             for layer in wanted
             if (reason := subclasses.problem(layer, compatible)) is not None
         ]
@@ -115,6 +117,13 @@ class _Surgeon:
                 "These layers may compute something else than their base class "
                 "does; leave them out by `select`, or name the classes in "
                 "`compatible` if they do not. Received: " + ", ".join(problems)
+            )
+        unbuilt = [layer.name for layer in wanted if not layer.built]
+        if unbuilt:
+            raise ValueError(
+                "Attention has no weights to keep before the model is called: "
+                f"call it on data first. Received: {', '.join(unbuilt)}, not "
+                "built"
             )
         # The layers are kept, so that their ids stay their own.
         self._wanted = {id(layer): layer for layer in wanted}
@@ -135,12 +144,17 @@ class _Surgeon:
 
     def _gated(self, layer):
         arguments = dict(self._arguments)
+        has_gate = getattr(
+            layer, "_use_gate", getattr(layer, "use_gate", False)
+        )
+        if not has_gate:
+            arguments = {**_identity(arguments), **arguments}
         calls = [node.arguments.kwargs for node in layer._inbound_nodes]
         if calls and all(x.get("return_attention_scores") for x in calls):
             # With scores Keras takes the explicit path.
             arguments.setdefault("masked_rows", "zero")
         new = subclasses.gated(layer, arguments)
-        if not getattr(layer, "_use_gate", getattr(layer, "use_gate", False)):
+        if not has_gate:
             for part in new._flatten_layers():
                 if isinstance(part, Gate):
                     _check_identity(part)
@@ -189,16 +203,20 @@ def _check_arguments(gate_arguments):
             "A trained model keeps its function when gates are added, and "
             f"nothing else. Received: {received}"
         )
-    starts_at_zero = isinstance(
-        keras.initializers.get(
-            gate_arguments.get("gate_bias_initializer", "zeros")
-        ),
-        keras.initializers.Zeros,
+
+
+def _identity(gate_arguments):
+    """The scale that gates of zero logits need."""
+    bias = keras.initializers.get(
+        gate_arguments.get("gate_bias_initializer", "zeros")
     )
-    if starts_at_zero and "gate_scale" not in gate_arguments:
-        gate_arguments["gate_scale"] = identity_scale(
-            gate_arguments.get("gate_activation", "sigmoid")
-        )
+    if not isinstance(bias, keras.initializers.Zeros):
+        return {}
+    activation = gate_arguments.get("gate_activation", "sigmoid")
+    scale = gate_arguments.get("gate_scale")
+    return {
+        "gate_scale": identity_scale(activation) if scale is None else scale
+    }
 
 
 def _check_identity(gate):

@@ -31,17 +31,6 @@ class ModelCopy:
 
     def __call__(self, model):
         """The copy of a model."""
-        hooks = internals.overridden_hooks(model) if _is_model(model) else None
-        if hooks is None or hooks:
-            overrides = f"with its own `{hooks[0]}`, " if hooks else ""
-            raise ValueError(
-                "Surgery takes functional and sequential models. Of a subclass "
-                "that is called on one input, make one by "
-                "`keras.Model(inputs, model(inputs))`; of a functional model "
-                "with methods of its own, by "
-                "`keras.Model(model.input, model.output)`. Received: "
-                f"{overrides}{type(model).__name__}"
-            )
         copy = self.model(model)
         self._finish()
         return copy
@@ -155,8 +144,22 @@ class ModelCopy:
                 )
 
 
-def _is_model(model):
-    return isinstance(model, (internals.Functional, keras.Sequential))
+def check_model(model):
+    """Raises unless a model is nothing but its layers."""
+    hooks: list[str] | None = None
+    if isinstance(model, (internals.Functional, keras.Sequential)):
+        hooks = internals.overridden_hooks(model)
+        if not hooks:
+            return
+    own = f" with its own {', '.join(hooks)}" if hooks else ""
+    raise ValueError(
+        "Surgery takes functional and sequential models. Of a subclass that "
+        "is called on one input, make one by "
+        "`keras.Model(inputs, model(inputs))`; "
+        "of a functional model with methods of its own, by "
+        f"`keras.Model(model.input, model.output)`. Received: {type(model)}"
+        f"{own}"
+    )
 
 
 def _from_config(layer):
@@ -188,7 +191,8 @@ def _copy_weights(layer, copy):
             f"configuration {_signature(copy)}"
         )
     for source, target in zip(layer.variables, copy.variables):
-        target.assign(source)
+        # A copy, since training on JAX gives its buffers away.
+        target.assign(keras.ops.copy(source))
 
 
 def _signature(layer):

@@ -5,6 +5,8 @@ import contextlib
 import keras
 from keras import tree
 
+from keras_gating.layers.trainable_flags import part_flags
+from keras_gating.layers.trainable_flags import set_part_flags
 from keras_gating.surgery import internals
 
 
@@ -26,10 +28,12 @@ class WithGatedAttention(keras.layers.Wrapper):
             and the places where it belongs. A place is a list of paths, each
             from one layer to the next inside of it; a path is a list of the
             name of an attribute and, for containers, an index or a key.
+        trainable_parts: the `trainable` flags of the layer and of all layers
+            in it, which Keras does not save. Defaults to `None`, as they are.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, layer, replacements, **kwargs):
+    def __init__(self, layer, replacements, trainable_parts=None, **kwargs):
         kwargs.setdefault("name", layer.name)
         kwargs.setdefault("dtype", layer.dtype_policy)
         # Before the change, after which the layer may not know how.
@@ -39,6 +43,7 @@ class WithGatedAttention(keras.layers.Wrapper):
             # What it builds later has the same path as without a wrapper.
             layer._parent_path = ""
         self._layer_configuration = configuration
+        self._flags = trainable_parts
         self._places = []
         for replacement in replacements:
             for *outer, path in replacement["places"]:
@@ -57,6 +62,10 @@ class WithGatedAttention(keras.layers.Wrapper):
     def compute_output_spec(self, *args, **kwargs):
         # Not by its own method of this name, which does not build the layer.
         outputs = self.layer(*args, **kwargs)
+        if self._flags is not None:
+            # Only now is there everything that has a flag.
+            set_part_flags(self.layer, self._flags)
+            self._flags = None
         return tree.map_structure(
             lambda x: keras.KerasTensor(x.shape, x.dtype), outputs
         )
@@ -73,10 +82,13 @@ class WithGatedAttention(keras.layers.Wrapper):
         replacements = []
         for places in self._places:
             sublayer = _follow(self.layer, places[0])
+            # Models have no path of their own.
+            owner = _follow(self.layer, places[0][:-1])
+            path = sublayer.path or f"{owner.path}/{sublayer.name}"
             replacements.append(
                 {
                     "places": places,
-                    "path": sublayer.path,
+                    "path": path,
                     "layer": keras.saving.serialize_keras_object(sublayer),
                 }
             )
@@ -84,6 +96,7 @@ class WithGatedAttention(keras.layers.Wrapper):
             **keras.layers.Layer.get_config(self),
             "layer": self._layer_configuration,
             "replacements": replacements,
+            "trainable_parts": self._flags or part_flags(self.layer),
         }
 
     @classmethod
@@ -107,7 +120,7 @@ class WithGatedAttention(keras.layers.Wrapper):
 def _below(path):
     """What is built in this context gets the parents of a path."""
     with contextlib.ExitStack() as stack:
-        for name in (path or "").split("/")[:-1]:
+        for name in path.split("/")[:-1]:
             stack.enter_context(keras.name_scope(name))
         yield
 

@@ -73,7 +73,7 @@ class ExplicitMaskAttention(GatedAttention):
     Arguments are those of `GatedAttention`.
     """
 
-    def call(
+    def call(  # type: ignore[override]
         self,
         query,
         value,
@@ -98,7 +98,7 @@ class ExplicitMaskAttention(GatedAttention):
             gate_input=gate_input,
         )
 
-    def compute_output_spec(
+    def compute_output_spec(  # type: ignore[override]
         self,
         query,
         value,

@@ -18,7 +18,8 @@ def selected(name, choice, layers):
     """
     if choice is None:
         return list(layers)
-    known = ", ".join(layer.path for layer in layers)
+    # Before a layer is built it has no path.
+    known = ", ".join(layer.path or layer.name for layer in layers)
     if callable(choice):
         chosen = [layer for layer in layers if choice(layer)]
         if not chosen:

@@ -72,20 +72,17 @@ def _compare(layer, copy):
     if shapes.get("key_shape") is not None:
         key[-1] = shapes["key_shape"][-1]
     rng = np.random.default_rng(0)
-    inputs = [rng.normal(size=s).astype("float32") for s in (query, value, key)]
+    inputs = [
+        keras.ops.convert_to_tensor(rng.normal(size=shape), "float32")
+        for shape in (query, value, key)
+    ]
     mask = rng.random((query[0], query[1], value[1])) < 0.7
     mask[0, 0] = False
     expected, actual = (
         keras.ops.convert_to_numpy(
-            keras.ops.cast(
-                x(
-                    *map(keras.ops.convert_to_tensor, inputs),
-                    attention_mask=mask,
-                ),
-                "float32",
-            )
+            keras.ops.cast(attention(*inputs, attention_mask=mask), "float32")
         )
-        for x in (layer, copy)
+        for attention in (layer, copy)
     )
     scale = max(1.0, float(np.max(np.abs(expected))))
     precision = {"float16": 1e-2, "bfloat16": 1e-1}

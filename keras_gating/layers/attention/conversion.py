@@ -186,7 +186,8 @@ def _copy_weights(layer, copy, is_gated):
             f"{[w.shape for w in targets]} of its copy"
         )
     for source, target in zip(sources, targets):
-        target.assign(source)
+        # A copy, since training on JAX gives its buffers away.
+        target.assign(keras.ops.copy(source))
     _copy_flags(layer, copy)
 
 
