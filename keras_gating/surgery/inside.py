@@ -82,9 +82,11 @@ class WithGatedAttention(keras.layers.Wrapper):
         replacements = []
         for places in self._places:
             sublayer = _follow(self.layer, places[0])
-            # Models have no path of their own.
-            owner = _follow(self.layer, places[0][:-1])
-            path = sublayer.path or f"{owner.path}/{sublayer.name}"
+            path = sublayer.path
+            if internals.is_graph(sublayer):
+                # What it holds was built below the layer that holds it.
+                owner = _follow(self.layer, places[0][:-1])
+                path = f"{owner.path}/{sublayer.name}"
             replacements.append(
                 {
                     "places": places,
