@@ -29,8 +29,8 @@ def identity_scale(activation):
     at_zero, above, below = (
         float(x) for x in _backend.concrete(activation(points))
     )
-    alone = _backend.concrete(activation(points[:1]))
-    if abs(float(alone[0]) - at_zero) > 1e-6:
+    fewer = _backend.concrete(activation(points[:2]))
+    if abs(float(fewer[0]) - at_zero) > 1e-6:
         raise ValueError(
             "The activation of a gate must act on each logit by itself. "
             f"Received: {name!r}"
