@@ -17,6 +17,7 @@ PUBLIC = [
         keras_gating.layers,
         keras_gating.functional,
         keras_gating.geometry,
+        keras_gating.surgery,
     )
     for name in package.__all__
 ]

@@ -1,4 +1,4 @@
-"""Gates for models that are already trained."""
+"""Gates for models that exist already."""
 
 from keras_gating.surgery.attention import gate_attention
 from keras_gating.surgery.channel import gate_channels

@@ -15,8 +15,9 @@ def freeze_all_but_gates(model):
     `SpatialGate`, `CBAM`). Frozen batch normalization uses its moving
     statistics, as always in Keras.
 
-    Keras does not save the flags of layers inside of other layers, so call
-    this again on a model that was loaded, and before `compile`.
+    Call this before `compile`. Keras saves the flags of layers, but not those
+    of single weights: call it again on a loaded model that has layers with both
+    gates and other weights of their own.
 
     Args:
         model: a model or layer with gates; changed in place.
@@ -32,8 +33,8 @@ def freeze_all_but_gates(model):
     ...     [keras.Input((4, 8)), keras.layers.Dense(8), layers.ECA()]
     ... )
     >>> surgery.freeze_all_but_gates(model)
-    >>> [weight.path for weight in model.trainable_weights]
-    ['eca/convolution/kernel']
+    >>> len(model.weights), len(model.trainable_weights)
+    (3, 1)
     """
     if not _has_gates(model):
         raise ValueError(
