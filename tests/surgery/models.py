@@ -59,7 +59,7 @@ class Holder(layers.Layer):
         attention = layers.MultiHeadAttention(1, 3, name="in_model")
         outputs = attention(inputs, inputs)
         self.model = keras.Model(inputs, outputs + inputs, name="model")
-        self.blocks = [Block(name="block_0"), Block(name="block_1")]
+        self.blocks = [layers.Dense(8, name="dense"), Block(name="block_1")]
         cross = layers.MultiHeadAttention(2, 3, dropout=0.1, name="cross")
         self.named = {"cross": (cross,)}
         self.again = cross
@@ -119,7 +119,9 @@ def scattered(model, seed=0):
 
 
 def outputs(model, *inputs):
-    tensors = [keras.ops.convert_to_tensor(x) for x in inputs]
+    tensors = keras.tree.map_structure(
+        keras.ops.convert_to_tensor, list(inputs)
+    )
     result = model(tensors[0] if len(tensors) == 1 else tensors)
     return [np.float32(to_numpy(x)) for x in keras.tree.flatten(result)]
 

@@ -56,7 +56,7 @@ def test_every_kernel_trains_and_reloads(tmp_path):
     start = values(gated.weights)
     gates = {path for path in start if "_gate/" in path}
     assert len(gates) == 6
-    gated.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+    gated.compile(keras.optimizers.Adam(0.01), "mse", run_eagerly=True)
     gated.fit(IMAGES, normal(4, 2), epochs=5, verbose=0)
     end = values(gated.weights)
     assert all(np.any(end[path] != start[path]) for path in gates)
