@@ -1,5 +1,6 @@
 """The one file that knows which backend runs underneath Keras."""
 
+import contextlib
 import importlib.util
 import math
 import sys
@@ -110,6 +111,15 @@ def linear(x, kernel, bias):
     import torch
 
     return torch.nn.functional.linear(x, kernel.T, bias)
+
+
+def no_gradients():
+    """A context in which torch keeps nothing for gradients."""
+    if keras.config.backend() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.no_grad()
 
 
 def wait(outputs):

@@ -191,19 +191,17 @@ def _compiled(layer, inputs):
     # Not a nested function: for TensorFlow all of those would be one, which is
     # traced too often.
     function = _backend.compiled(functools.partial(_forward, layer))
-    arguments = [
-        # Without gradients, for which torch would keep what it computes.
-        [ops.stop_gradient(variable.value) for variable in variables]
-        for variables in (
-            layer.trainable_variables,
-            layer.non_trainable_variables,
-        )
-    ]
-    return lambda: _backend.wait(function(*arguments, inputs))
+    values = [variable.value for variable in layer.variables]
+
+    def call():
+        with _backend.no_gradients():
+            _backend.wait(function(values, inputs))
+
+    return call
 
 
-def _forward(layer, trainable, others, inputs):
-    outputs, _ = layer.stateless_call(
-        trainable, others, *inputs, training=False
-    )
-    return outputs
+def _forward(layer, values, inputs):
+    # Weights are arguments, which a compiler cannot compute with beforehand.
+    mapping = list(zip(layer.variables, values))
+    with keras.StatelessScope(state_mapping=mapping):
+        return layer(*inputs, training=False)

@@ -27,6 +27,7 @@ class Moments:
         self.mean = self.squares = None
         self.lowest = self.highest = None
         self.below = self.above = self.negative = None
+        self.nonfinite = None
         self.entropy = None
         self.histogram = Histogram(bounded)
 
@@ -36,7 +37,12 @@ class Moments:
             return
         values = values.astype("float64")
         heads = values.shape[1]
+        with np.errstate(invalid="ignore"):
+            self._merge(values, heads)
+
+    def _merge(self, values, heads):
         if self.count == 0:
+            self.nonfinite = np.zeros(heads)
             self.mean, self.squares, self.entropy = np.zeros((3, heads))
             self.below, self.above, self.negative = np.zeros((3, heads))
             self.lowest = np.full(values.shape[1:], np.inf)
@@ -52,6 +58,7 @@ class Moments:
         self.count = total
         self.lowest = np.minimum(self.lowest, values.min(axis=0))
         self.highest = np.maximum(self.highest, values.max(axis=0))
+        self.nonfinite += (~np.isfinite(values)).sum(axis=axes)
         self.below += (values < self.low).sum(axis=axes)
         self.above += (values > self.high).sum(axis=axes)
         self.negative += (values < 0.0).sum(axis=axes)

@@ -19,14 +19,16 @@ class GateMonitor(keras.callbacks.Callback):
 
     At the end of each epoch it calls the model on data of its own, eagerly and
     with `training=False`, and adds statistics of each gate to the logs, under
-    `gate/<path of the layer>/<statistic>`: `History`, `CSVLogger`,
-    `EarlyStopping` and the progress bar see them like any metric. The step of
-    training stays compiled.
+    `gate/<path of the layer>/<statistic>`: `History`, `CSVLogger` and the
+    progress bar see them like any metric, and so does `EarlyStopping`, told its
+    `mode`, if it comes later in the list of callbacks. The step of training
+    stays compiled.
 
     A gate in [0, 1] saturates when nearly all of its values are next to 0 or
     1, where its slope, and so the gradient of its network, vanishes. Each
-    layer with such a gate causes one `RuntimeWarning` in a call of `fit`,
-    which says what to change; `action` does more.
+    layer with such a gate, or with values that are not finite, causes one
+    `RuntimeWarning` in a call of `fit`, which says what to change; `action`
+    does more.
 
     Args:
         data: inputs to watch the gates on, as in `gate_statistics`; a small
@@ -170,24 +172,15 @@ class GateMonitor(keras.callbacks.Callback):
             self.history.setdefault(key, []).append(value)
         if self._events is not None:
             self._events.write(self._step, scalars, found)
-        self._respond(
-            {
-                path: summary
-                for path, summary in found.items()
-                if summary["bounded"]
-                and summary["share_low"] + summary["share_high"]
-                >= self.saturation
-            }
-        )
+        advice = {path: self._advice(path, own) for path, own in found.items()}
+        self._respond({path: text for path, text in advice.items() if text})
 
-    def _respond(self, saturated):
-        for path, summary in saturated.items():
+    def _respond(self, advice):
+        for path, text in advice.items():
             if path not in self._warned:
                 self._warned.add(path)
-                warnings.warn(
-                    self._advice(path, summary), RuntimeWarning, stacklevel=1
-                )
-        self._waited = self._waited + 1 if saturated else 0
+                warnings.warn(text, RuntimeWarning, stacklevel=1)
+        self._waited = self._waited + 1 if advice else 0
         if self.action is None or self._waited < self.patience:
             return
         self._waited = 0
@@ -197,6 +190,17 @@ class GateMonitor(keras.callbacks.Callback):
             learning_rate.lower(self.model.optimizer, self.factor, self.min_lr)
 
     def _advice(self, path, summary):
+        """What is wrong with a gate and what to do, or `None`."""
+        if summary["share_nonfinite"]:
+            return (
+                f"The gate {path!r} is broken after {self._step} batches: "
+                f"{summary['share_nonfinite']:.1%} of its values are infinite "
+                "or NaN. Lower the learning rate or clip the gradients, and "
+                "start from weights that are finite."
+            )
+        share = summary.get("share_low", 0.0) + summary.get("share_high", 0.0)
+        if share < self.saturation:
+            return None
         return (
             f"The gate {path!r} is saturated after {self._step} batches: "
             f"{summary['share_low']:.1%} of its values are below {self.low} "

@@ -1,6 +1,7 @@
 import collections.abc
 import contextlib
 
+from keras_gating import _backend
 from keras_gating._extras import require
 from keras_gating.diagnostics.activations import is_bounded
 from keras_gating.diagnostics.batches import input_batches
@@ -54,6 +55,8 @@ def gate_statistics(
           at every position; `entropy`, the mean of
           `−g log₂ g − (1 − g) log₂(1 − g)`, 1 for a gate that is half open
           and 0 for one that is open or shut. If not: `share_negative`;
+        * `share_nonfinite`: of infinite and NaN values. If there are any, the
+          shares above are NaN;
         * `heads`: a list of such dictionaries, one for each head. Gates
           without heads, and those that heads share, have one.
 
@@ -87,7 +90,8 @@ def gate_statistics(
     bar = _progress_bar(count) if progress else contextlib.nullcontext()
     with watch_gates(model, merge), bar as advance:
         for x in batches:
-            model(x, training=False)
+            with _backend.no_gradients():
+                model(x, training=False)
             if advance is not None:
                 advance()
     if not moments:

@@ -35,7 +35,7 @@ def summarized(path, moments):
 
 
 def _head(moments, head):
-    count = moments.count
+    count, nonfinite = moments.count, moments.nonfinite[head]
     lowest, highest = moments.lowest[head], moments.highest[head]
     numbers = {
         "count": count,
@@ -43,7 +43,11 @@ def _head(moments, head):
         "spread": float(np.sqrt(moments.squares[head] / count)),
         "lowest": float(lowest.min()),
         "highest": float(highest.max()),
+        "share_nonfinite": float(nonfinite / count),
     }
+    if nonfinite:
+        # Comparisons with NaN are false, which would look like a healthy gate.
+        count, lowest, highest = np.nan, lowest * np.nan, highest * np.nan
     if not moments.bounded:
         return {
             **numbers,
@@ -53,7 +57,12 @@ def _head(moments, head):
         **numbers,
         "share_low": float(moments.below[head] / count),
         "share_high": float(moments.above[head] / count),
-        "dead": float((highest < moments.low).mean()),
-        "open": float((lowest > moments.high).mean()),
+        "dead": _share(highest, highest < moments.low),
+        "open": _share(lowest, lowest > moments.high),
         "entropy": float(moments.entropy[head] / count),
     }
+
+
+def _share(bounds, is_so):
+    """Share of features, NaN if that of any is unknown."""
+    return float(np.where(np.isnan(bounds), np.nan, is_so).mean())

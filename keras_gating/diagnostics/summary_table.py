@@ -12,6 +12,7 @@ _COLUMNS = (
     ("dead", "dead", "{:.1%}"),
     ("open", "open", "{:.1%}"),
     ("entropy", "entropy", "{:.3f}"),
+    ("not finite", "share_nonfinite", "{:.1%}"),
 )
 
 
@@ -33,7 +34,7 @@ def table(statistics, heads=False):
     columns = [
         column
         for column in _COLUMNS
-        if any(column[1] in summary for summary in statistics.values())
+        if any(_is_shown(column[1], summary) for summary in statistics.values())
     ]
     for title, _, _ in columns:
         made.add_column(title, justify="right", no_wrap=True)
@@ -44,6 +45,10 @@ def table(statistics, heads=False):
             for number, head in enumerate(summary["heads"]):
                 made.add_row(f"  head {number}", *_cells(head, columns))
     return made
+
+
+def _is_shown(name, summary):
+    return summary[name] > 0.0 if name == "share_nonfinite" else name in summary
 
 
 def _cells(numbers, columns):

@@ -14,7 +14,11 @@ def set_part_flags(layer, flags):
     """Sets what `part_flags` returned, on a layer with the same parts."""
     parts = layer._flatten_layers()
     if len(parts) != len(flags):
-        return
+        raise ValueError(
+            f"The layer {layer.name!r} has {len(parts)} parts, but there are "
+            f"flags of {len(flags)}, which say what is frozen: it is not the "
+            f"layer that was saved. Received: {flags}"
+        )
     for part, flag in zip(parts, flags):
         # The flag is passed on to what is in the part, which comes later; on
         # TensorFlow only if it changes.

@@ -145,6 +145,14 @@ def test_a_saturated_gate_warns_once_and_stops_the_training():
     assert monitor.looks == [1]
 
 
+def test_a_gate_that_is_not_finite_warns_and_stops_the_training():
+    model = two_gates(0.0)
+    model.get_layer("first").weights[1].assign([np.nan, 0.0, 0.0, 0.0])
+    with pytest.warns(RuntimeWarning, match="25.0% of its values are inf"):
+        history = fit(model, GateMonitor(X, action="stop"), epochs=5)
+    assert len(history["loss"]) == 1
+
+
 def test_patience_is_about_looks_in_a_row():
     model = shut()
 

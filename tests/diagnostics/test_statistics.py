@@ -14,6 +14,7 @@ from keras_gating import layers
 from keras_gating.diagnostics import gate_statistics
 from keras_gating.diagnostics.activations import is_bounded
 from keras_gating.diagnostics.moments import Moments
+from keras_gating.diagnostics.summary import summarized
 from tests.diagnostics import models
 
 
@@ -31,6 +32,7 @@ def by_hand(values, low, high, bounded):
         "spread": math.sqrt(np.mean((flat - flat.mean()) ** 2)),
         "lowest": flat.min(),
         "highest": flat.max(),
+        "share_nonfinite": 0.0,
     }
     if not bounded:
         return {**numbers, "share_negative": np.mean(flat < 0)}
@@ -75,10 +77,10 @@ def test_statistics_are_those_of_gates_by_hand(low, high):
         for path in models.PATHS
         for head in statistics[path]["heads"]
         for name in head
-        if name in ("share_low", "share_high", "dead", "open")
+        if name in ("share_low", "share_high")
     ]
     # The thresholds do something here.
-    assert 0.0 < max(shares) and min(shares) < 1.0
+    assert any(0.0 < share < 1.0 for share in shares)
 
 
 def test_dead_and_open_features():
@@ -90,6 +92,23 @@ def test_dead_and_open_features():
     summary = gate_statistics(gate, np.ones((3, 2, 4)))["gate"]
     assert (summary["dead"], summary["open"]) == (0.25, 0.5)
     assert (summary["share_low"], summary["share_high"]) == (0.25, 0.5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_gate_that_is_not_finite_does_not_look_healthy(value):
+    gate = layers.Gate(name="gate", activation="sigmoid")
+    gate.build((None, 4))
+    gate.weights[1].assign([np.nan, 0.0, 0.0, 0.0])
+    summary = gate_statistics(gate, np.ones((3, 4)))["gate"]
+    assert summary["share_nonfinite"] == 0.25
+    for name in ("mean", "share_low", "share_high", "dead", "open", "entropy"):
+        assert np.isnan(summary[name]), name
+    moments = Moments(bounded=False, low=0.1, high=0.9)
+    for _ in range(2):
+        moments.update(np.array([[[value]], [[0.0]]]))
+    summary = summarized("gate", moments)
+    assert summary["share_nonfinite"] == 0.5
+    assert np.isnan(summary["share_negative"])
 
 
 def test_values_far_from_zero_lose_no_spread():
