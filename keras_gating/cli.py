@@ -19,6 +19,7 @@ from keras_gating.experiments import functions
 from keras_gating.experiments import gau
 from keras_gating.experiments import plots
 from keras_gating.experiments import products
+from keras_gating.experiments import saturation
 from keras_gating.experiments import sources
 from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
@@ -101,6 +102,7 @@ _RUNS: dict[str, dict] = {
     "triangle": {"triangle": triangle.run},
     "curvature": {"curvature": curvature.run},
     "functions": {"functions": functions.run},
+    "saturation": {"saturation": saturation.run},
 }
 
 _HELP = {
@@ -116,6 +118,7 @@ _HELP = {
     "triangle": "triangles and parallels tell the sign of curvature apart",
     "curvature": "what gates do to curvature, and accuracy with it",
     "functions": "how each gate function bends space",
+    "saturation": "where gates lose their slope, by activation and start",
 }
 
 
@@ -126,8 +129,8 @@ def _parse(argv):
         type=_positive,
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
-        "100 for functions, 20 for triangle, 10 for products and curvature, "
-        "3 for gau, 5 for all others)",
+        "100 for functions, 20 for triangle, 10 for products, curvature and "
+        "saturation, 3 for gau, 5 for all others)",
     )
     common.add_argument(
         "--backend",
