@@ -27,6 +27,8 @@ class Arm:
         use_gate: whether attention has an output gate.
         heads: attention heads.
         hidden: width of the feed-forward layer.
+        gate_dropout: probability of dropping a gate value.
+        output_dropout: that of dropping a feature of attention's output.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Arm:
     use_gate: bool = False
     heads: int = HEADS
     hidden: int = HIDDEN
+    gate_dropout: float = 0.0
+    output_dropout: float = 0.0
 
 
 def matched_arms():
@@ -81,8 +85,11 @@ def build(arm):
         use_gate=arm.use_gate,
         gate_site="output",
         gate_granularity="elementwise",
+        gate_dropout=arm.gate_dropout,
         name="attention",
     )(y, y)
+    if arm.output_dropout > 0.0:
+        y = layers.Dropout(arm.output_dropout, name="attention_dropout")(y)
     x = layers.Add(name="attention_add")([x, y])
     y = layers.LayerNormalization(name="feed_forward_norm")(x)
     y = layers.Dense(arm.hidden, activation="gelu", name="hidden")(y)

@@ -11,6 +11,7 @@ from keras_gating.experiments import depth_report
 from keras_gating.experiments import feedforward_report
 from keras_gating.experiments import functions_report
 from keras_gating.experiments import gau_report
+from keras_gating.experiments import overfitting_report
 from keras_gating.experiments import products_report
 from keras_gating.experiments import saturation_report
 from keras_gating.experiments import sources_report
@@ -231,4 +232,5 @@ _PLOTS = {
     "curvature": curvature_plots.PLOTS,
     "functions": functions_report.PLOTS,
     "saturation": saturation_report.PLOTS,
+    "overfitting": overfitting_report.PLOTS,
 }

@@ -23,8 +23,8 @@ from keras_gating.experiments.saturation_model import build
 from keras_gating.experiments.saturation_model import logits
 from keras_gating.experiments.saturation_model import scale_start
 from keras_gating.experiments.saturation_slopes import ACTIVATIONS
-from keras_gating.experiments.saturation_slopes import slope_size
 from keras_gating.experiments.saturation_slopes import largest_slope
+from keras_gating.experiments.saturation_slopes import slope_size
 from keras_gating.experiments.saturation_slopes import vanished
 from keras_gating.experiments.saturation_slopes import vanished_share
 from keras_gating.experiments.selection import entries_by_name

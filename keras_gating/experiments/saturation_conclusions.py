@@ -3,15 +3,13 @@
 from keras_gating.experiments import comparison
 from keras_gating.experiments.corrections import holm
 from keras_gating.experiments.corrections import paired_p_value
+from keras_gating.experiments.verdicts import verdict
 
 REFERENCE = "sigmoid"
 # A gate that cannot saturate.
 BILINEAR = "linear"
 SMOOTH = ("gelu", "silu")
 MEASURES = ("vanished_start", "log10_gradient", "gradient_share", "accuracy")
-# Of Holm's p.
-LEVEL = 0.05
-
 # Claims on GELU and SiLU against the sigmoid: measure and expected sign.
 _AGAINST_SIGMOID = (
     ("GELU-like gates saturate less", "vanished_start", -1),
@@ -116,27 +114,3 @@ def _beside_bilinear(measured, scales, case):
         {case: (estimate, paired_p_value(*changes))},
         -1,
     )
-
-
-def verdict(claim, cases, sign):
-    """Sorts the cases of one claim.
-
-    Args:
-        claim: the claim in words.
-        cases: `(difference, adjusted p or None)` by name.
-        sign: 1 if the claim expects a positive difference, else -1.
-    """
-    groups = {"for": [], "against": [], "not shown": []}
-    for case, (difference, p) in cases.items():
-        if p is None or p >= LEVEL:
-            groups["not shown"].append(case)
-        else:
-            is_expected = difference * sign > 0.0
-            groups["for" if is_expected else "against"].append(case)
-    if not groups["for"]:
-        word = "not supported"
-    elif len(groups["for"]) == len(cases):
-        word = "supported"
-    else:
-        word = "supported in part"
-    return {"claim": claim, "verdict": word, **groups}

@@ -9,6 +9,7 @@ from keras_gating.experiments.saturation_slopes import ACTIVATIONS
 from keras_gating.experiments.saturation_slopes import vanished_share
 from keras_gating.experiments.tables import estimate_text
 from keras_gating.experiments.tables import table
+from keras_gating.experiments.verdicts import print_verdicts
 
 _MARKS = {"higher": " ↑", "lower": " ↓"}
 _SPREADS = np.geomspace(0.3, 30.0, 200)
@@ -42,16 +43,7 @@ def print_saturation(console, results):
         )
     console.print(shown)
     _print_trained(console, results)
-    for entry in results.measurements["conclusions"]:
-        cases = "; ".join(
-            f"{kind}: {', '.join(entry[kind])}"
-            for kind in ("for", "against", "not shown")
-            if entry[kind]
-        )
-        console.print(
-            f"• {entry['claim']}: {entry['verdict']} ({cases}).",
-            highlight=False,
-        )
+    print_verdicts(console, results.measurements["conclusions"])
 
 
 def _print_trained(console, results):
@@ -59,7 +51,7 @@ def _print_trained(console, results):
     for title, cell in (
         ("Vanished slopes, at the start → trained", _vanished),
         (
-            "First gradient of the gate's kernel (its share beside the value's)",
+            "First gradient of the gate's kernel (share of gate and value)",
             _gradient,
         ),
         (f"Test accuracy, %, {count}", _accuracy),
