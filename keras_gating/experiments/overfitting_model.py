@@ -127,17 +127,9 @@ def compiled(arm, learning_rate, steps):
 
 
 def start(arm, seed):
-    """A model with the initial weights of a seed.
-
-    Dropout draws a seed where it is made, and would shift those of the
-    weights: arms that differ in dropout alone start alike without it.
-    """
+    """A model with the initial weights of a seed, the same for any dropout."""
     with seeded(seed):
-        return digits_model.build(
-            dataclasses.replace(
-                arm.encoder, gate_dropout=0.0, output_dropout=0.0
-            )
-        )
+        return digits_model.build(arm.encoder)
 
 
 def seed_dropout(model, seed):

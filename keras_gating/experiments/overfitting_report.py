@@ -8,12 +8,13 @@ from keras_gating.experiments.figures import figure
 from keras_gating.experiments.tables import estimate_text
 from keras_gating.experiments.tables import table
 from keras_gating.experiments.verdicts import LEVEL
+from keras_gating.experiments.verdicts import mark
 from keras_gating.experiments.verdicts import print_verdicts
 
 _COLUMNS = (
-    ("gap of the loss", "loss_gap", "{:+.2f}", 1),
+    ("loss gap", "loss_gap", "{:+.2f}", 1),
     ("test loss", "test_loss", "{:+.2f}", 1),
-    ("accuracy, points", "test_accuracy", "{:+.1f}", 100),
+    ("accuracy", "test_accuracy", "{:+.1f}", 100),
 )
 
 
@@ -28,8 +29,7 @@ def print_overfitting(console, results):
         "parameters",
         "train loss",
         "test loss",
-        "train, %",
-        "test, %",
+        "accuracy, %",
     )
     for arm in arms.values():
         shown.add_row(
@@ -37,13 +37,14 @@ def print_overfitting(console, results):
             f"{arm['parameters']:,}",
             f"{arm['train_loss']['estimate']:.3f}",
             estimate_text(arm["test_loss"], "{:.2f}"),
-            f"{arm['train_accuracy']['estimate']:.1%}".rstrip("%"),
             estimate_text(arm["test_accuracy"], "{:.1f}", 100),
         )
     console.print(shown)
     differences = results.measurements["differences"]
     shown = table(
-        "Paired differences", "first − second", *(c[0] for c in _COLUMNS)
+        "Paired differences, of the accuracy in percentage points",
+        "first − second",
+        *(c[0] for c in _COLUMNS),
     )
     for entries in zip(*(differences[key] for _, key, _, _ in _COLUMNS)):
         shown.add_row(
@@ -54,10 +55,12 @@ def print_overfitting(console, results):
             ),
         )
     console.print(shown)
+    least = min(arm["train_accuracy"]["estimate"] for arm in arms.values())
     console.print(
         "± is half the 95 % interval. ↑ ↓: p below "
         f"{LEVEL:g} after Holm's correction for all pairs; ·: no difference "
-        "shown. wider: ungated, with as many parameters as gated."
+        "shown. wider: ungated, with as many parameters as gated. Of the "
+        f"training images all encoders name at least {least:.1%} rightly."
     )
     print_verdicts(console, results.measurements["conclusions"])
 
@@ -68,10 +71,7 @@ def _pair(arms, entry):
 
 
 def _cell(entry, form, factor):
-    mark = "·"
-    if entry["adjusted_p"] is not None and entry["adjusted_p"] < LEVEL:
-        mark = "↑" if entry["estimate"] > 0.0 else "↓"
-    return f"{estimate_text(entry, form, factor)} {mark}"
+    return f"{estimate_text(entry, form, factor)} {mark(entry)}"
 
 
 def gaps(results):
@@ -98,8 +98,12 @@ def gaps(results):
         ends = [arm[key]["estimate"] for key in ("train_loss", "test_loss")]
         left.plot(ends, [place, place], color="0.8", linewidth=4, zorder=0)
     left.set_yticks(places, [arm["title"] for arm in arms.values()])
-    left.set_xlabel("cross-entropy; the grey bar is the gap")
-    left.legend()
+    left.set_xlabel(
+        "cross-entropy; the grey bar is the gap\n"
+        "(wider: ungated, with as many parameters as gated)"
+    )
+    handles, labels = left.get_legend_handles_labels()
+    made.legend(handles, labels, loc="outside upper left", ncols=2)
     entries = results.measurements["differences"]["test_accuracy"]
     right.axvline(0.0, color="0.5", linewidth=1)
     places = np.arange(len(entries))[::-1]

@@ -42,7 +42,10 @@ def scale_start(model, scale):
 def logits(model, inputs):
     """The gate's logits `(B, hidden)` in float64."""
     kernel, bias = model.get_layer("gate").get_weights()
-    return np.float64(inputs) @ np.float64(kernel) + np.float64(bias)
+    inputs, kernel, bias = (
+        np.asarray(x, "float64") for x in (inputs, kernel, bias)
+    )
+    return inputs @ kernel + bias
 
 
 class Images:

@@ -1,4 +1,4 @@
-"""What a run says of claims, by their cases."""
+"""What a run says of differences and claims, by Holm's p."""
 
 # Of Holm's p.
 LEVEL = 0.05
@@ -31,6 +31,17 @@ def verdict(claim, cases, sign):
     else:
         word = "supported in part"
     return {"claim": claim, "verdict": word, **groups}
+
+
+def mark(entry):
+    """An arrow for a difference that Holm's p shows, a dot for any other.
+
+    Args:
+        entry: a dictionary with `estimate` and `adjusted_p`.
+    """
+    if entry["adjusted_p"] is None or entry["adjusted_p"] >= LEVEL:
+        return "·"
+    return "↑" if entry["estimate"] > 0.0 else "↓"
 
 
 def print_verdicts(console, conclusions):
