@@ -49,7 +49,7 @@ def _arms():
         *(
             Arm(
                 f"gate_dropout_{rate:g}",
-                f"dropout in gate, {rate:g}",
+                f"dropout in gate {rate:g}",
                 dropped(gated, gate_dropout=rate),
             )
             for rate in RATES
@@ -57,7 +57,7 @@ def _arms():
         *(
             Arm(
                 f"output_dropout_{rate:g}",
-                f"dropout after, {rate:g}",
+                f"dropout after {rate:g}",
                 dropped(gated, output_dropout=rate),
             )
             for rate in RATES
@@ -65,7 +65,7 @@ def _arms():
         *(
             Arm(
                 f"gate_decay_{decay:g}",
-                f"decay of gates, {decay:g}",
+                f"decay of gates {decay:g}",
                 gated,
                 decay,
                 gates_only=True,
@@ -73,7 +73,7 @@ def _arms():
             for decay in DECAYS
         ),
         *(
-            Arm(f"decay_{decay:g}", f"decay of all, {decay:g}", gated, decay)
+            Arm(f"decay_{decay:g}", f"decay of all {decay:g}", gated, decay)
             for decay in DECAYS
         ),
         Arm(

@@ -229,9 +229,9 @@ def test_conclusions_come_from_the_measurements(sign):
     accuracy = by_claim["gates cost test accuracy"]["verdict"]
     assert accuracy == ("not supported" if sign > 0 else "supported")
     remedy = by_claim["dropout in the gate lowers the test loss"]
-    assert remedy["not shown"] == ["dropout in gate, 0.2"]
+    assert remedy["not shown"] == ["dropout in gate 0.2"]
     shown = remedy["for" if sign > 0 else "against"]
-    assert shown == ["dropout in gate, 0.5"]
+    assert shown == ["dropout in gate 0.5"]
     control = by_claim["dropout or decay without a gate raises test accuracy"]
     assert control["not shown"] == ["wider, decay 1"]
     # Arms that were not trained are not spoken of.
