@@ -50,6 +50,7 @@ def print_saturation(console, results):
 
 
 def _print_trained(console, results):
+    measured = results.measurements["activations"]
     count = f"{len(results.seeds)} seeds"
     for title, cell in (
         ("Vanished slopes, %, at the start → trained", _vanished),
@@ -64,7 +65,7 @@ def _print_trained(console, results):
             "gate",
             *(f"{scale:g} × Glorot" for scale in results.settings["scales"]),
         )
-        for activation in results.measurements["activations"].values():
+        for activation in measured.values():
             shown.add_row(
                 activation["title"], *map(cell, activation["scales"].values())
             )
@@ -74,6 +75,17 @@ def _print_trained(console, results):
         f"sigmoid at this scale, p below {LEVEL:g} after Holm's correction; "
         "·: no difference shown."
     )
+    for activation in measured.values():
+        entries = activation["scales"].values()
+        if all("near_ends_end" in entry for entry in entries):
+            shares = ", ".join(
+                f"{100 * entry['near_ends_end']['estimate']:.1f}"
+                for entry in entries
+            )
+            console.print(
+                f"{activation['title']}: {shares} % of the trained values are "
+                "next to 0 or 1, as a GateMonitor counts them."
+            )
 
 
 def _vanished(entry):
