@@ -17,8 +17,10 @@ from keras_gating.experiments import digits
 from keras_gating.experiments import feedforward
 from keras_gating.experiments import functions
 from keras_gating.experiments import gau
+from keras_gating.experiments import overfitting
 from keras_gating.experiments import plots
 from keras_gating.experiments import products
+from keras_gating.experiments import saturation
 from keras_gating.experiments import sources
 from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
@@ -101,6 +103,8 @@ _RUNS: dict[str, dict] = {
     "triangle": {"triangle": triangle.run},
     "curvature": {"curvature": curvature.run},
     "functions": {"functions": functions.run},
+    "saturation": {"saturation": saturation.run},
+    "overfitting": {"overfitting": overfitting.run},
 }
 
 _HELP = {
@@ -116,6 +120,8 @@ _HELP = {
     "triangle": "triangles and parallels tell the sign of curvature apart",
     "curvature": "what gates do to curvature, and accuracy with it",
     "functions": "how each gate function bends space",
+    "saturation": "where gates lose their slope, by activation and start",
+    "overfitting": "gap between training and test on few images",
 }
 
 
@@ -126,8 +132,8 @@ def _parse(argv):
         type=_positive,
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
-        "100 for functions, 20 for triangle, 10 for products and curvature, "
-        "3 for gau, 5 for all others)",
+        "100 for functions, 20 for triangle, 10 for products, curvature, "
+        "saturation and overfitting, 3 for gau, 5 for all others)",
     )
     common.add_argument(
         "--backend",

@@ -10,7 +10,9 @@ from keras_gating.experiments.depth_report import print_depth
 from keras_gating.experiments.feedforward_report import print_feedforward
 from keras_gating.experiments.functions_report import print_functions
 from keras_gating.experiments.gau_report import print_gau
+from keras_gating.experiments.overfitting_report import print_overfitting
 from keras_gating.experiments.products_report import print_products
+from keras_gating.experiments.saturation_report import print_saturation
 from keras_gating.experiments.sources_report import print_sources
 from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import table as new_table
@@ -152,4 +154,6 @@ _PRINTERS = {
     "triangle": print_triangle,
     "curvature": print_curvature,
     "functions": print_functions,
+    "saturation": print_saturation,
+    "overfitting": print_overfitting,
 }

@@ -167,17 +167,18 @@ class Split:
     """Training and test images of one seed, as patches.
 
     Args:
-        seed: of the split; each class keeps its share in both halves.
+        seed: of the split; each class keeps its share in both parts.
+        test_size: share or number of images to test on.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed, test_size=TEST_SHARE):
         digits = require("sklearn.datasets").load_digits()
         model_selection = require("sklearn.model_selection")
         train, test, self.train_labels, self.test_labels = (
             model_selection.train_test_split(
                 np.float32(digits.images / 16.0),
                 digits.target,
-                test_size=TEST_SHARE,
+                test_size=test_size,
                 random_state=seed,
                 stratify=digits.target,
             )

@@ -15,6 +15,9 @@ DIM = 32
 HEADS = 4
 HEAD_DIM = 8
 HIDDEN = 64
+# Given, so that dropout draws none where it is made, which would shift the
+# initial weights; and torch obeys a seed only if it is given.
+DROPOUT_SEED = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Arm:
         use_gate: whether attention has an output gate.
         heads: attention heads.
         hidden: width of the feed-forward layer.
+        gate_dropout: probability of dropping a gate value.
+        output_dropout: that of dropping a feature of attention's output.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Arm:
     use_gate: bool = False
     heads: int = HEADS
     hidden: int = HIDDEN
+    gate_dropout: float = 0.0
+    output_dropout: float = 0.0
 
 
 def matched_arms():
@@ -81,8 +88,14 @@ def build(arm):
         use_gate=arm.use_gate,
         gate_site="output",
         gate_granularity="elementwise",
+        gate_dropout=arm.gate_dropout,
+        seed=DROPOUT_SEED,
         name="attention",
     )(y, y)
+    if arm.output_dropout > 0.0:
+        y = layers.Dropout(
+            arm.output_dropout, seed=DROPOUT_SEED, name="attention_dropout"
+        )(y)
     x = layers.Add(name="attention_add")([x, y])
     y = layers.LayerNormalization(name="feed_forward_norm")(x)
     y = layers.Dense(arm.hidden, activation="gelu", name="hidden")(y)

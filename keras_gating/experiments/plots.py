@@ -11,7 +11,9 @@ from keras_gating.experiments import depth_report
 from keras_gating.experiments import feedforward_report
 from keras_gating.experiments import functions_report
 from keras_gating.experiments import gau_report
+from keras_gating.experiments import overfitting_report
 from keras_gating.experiments import products_report
+from keras_gating.experiments import saturation_report
 from keras_gating.experiments import sources_report
 from keras_gating.experiments import triangle_report
 from keras_gating.experiments.figures import COLOURS
@@ -229,4 +231,6 @@ _PLOTS = {
     "triangle": triangle_report.PLOTS,
     "curvature": curvature_plots.PLOTS,
     "functions": functions_report.PLOTS,
+    "saturation": saturation_report.PLOTS,
+    "overfitting": overfitting_report.PLOTS,
 }
