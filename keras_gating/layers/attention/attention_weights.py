@@ -11,6 +11,7 @@ from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
 from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.trainable_flags import FrozenParts
 from keras_gating.layers.weight_arguments import weight_arguments
 
 _NORMALIZATIONS = {
@@ -19,7 +20,7 @@ _NORMALIZATIONS = {
 }
 
 
-class AttentionWeights(QuantizedChildren):
+class AttentionWeights(QuantizedChildren, FrozenParts):
     """The sub-layers of `GatedAttention` and how they are built."""
 
     _quantized_children = (

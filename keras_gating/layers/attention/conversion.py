@@ -24,9 +24,13 @@ _COPIED_GATE = {
 }
 
 
-def from_keras(cls, layer, gate_arguments):
-    """See `GatedAttention.from_keras`."""
-    check_source(layer)
+def from_keras(cls, layer, gate_arguments, may_override=False):
+    """See `GatedAttention.from_keras`.
+
+    `may_override` takes subclasses that override methods as well, for callers
+    that know or find out what these compute.
+    """
+    check_source(layer, may_override)
     config = _translated(layer)
     own = set(cls.from_config(config).get_config()) - set(config)
     unknown = set(gate_arguments) - own - {"use_gate", "masked_rows"}
@@ -45,34 +49,47 @@ def from_keras(cls, layer, gate_arguments):
             config["gate_scale"] = 2.0
     copy = cls.from_config({**config, **gate_arguments})
     if layer.built:
+        # Weights keep their paths.
+        copy._parent_path = layer._parent_path
         copy.build_from_config(layer.get_build_config())
         _copy_weights(layer, copy, is_gated)
     return copy
 
 
-def _kind(layer):
+def kind_of(layer):
+    """The class of Keras that a layer is an instance of, or `None`."""
     return next((kind for kind in _KINDS if isinstance(layer, kind)), None)
 
 
-def check_source(layer):
+def overrides(layer):
+    """What a subclass changes, as a pair (class, name of the method)."""
+    kind = kind_of(layer)
+    for owner in type(layer).__mro__:
+        if owner is kind:
+            return None
+        for name, value in vars(owner).items():
+            is_method = callable(value) and hasattr(kind, name)
+            if is_method and name not in _HARMLESS:
+                return owner, name
+    return None
+
+
+def check_source(layer, may_override=False):
     """Raises unless `layer` is attention of Keras as Keras computes it."""
-    kind = _kind(layer)
+    kind = kind_of(layer)
     if kind is None:
         raise ValueError(
             "The source must be a keras.layers.MultiHeadAttention or "
             f"GroupQueryAttention. Received: {type(layer).__name__}"
         )
-    for owner in type(layer).__mro__:
-        if owner is kind:
-            break
-        for name, value in vars(owner).items():
-            is_method = callable(value) and hasattr(kind, name)
-            if is_method and name not in _HARMLESS:
-                raise ValueError(
-                    f"{owner.__name__} overrides `{name}` of "
-                    f"{kind.__name__}, so a copy of its weights would compute "
-                    f"something else. Received: layer {layer.name!r}"
-                )
+    changed = overrides(layer)
+    if changed is not None and not may_override:
+        owner, name = changed
+        raise ValueError(
+            f"{owner.__name__} overrides `{name}` of {kind.__name__}, so a "
+            "copy of its weights would compute something else. Received: "
+            f"layer {layer.name!r}"
+        )
     if layer.quantization_mode is not None or any(
         sublayer.quantization_mode is not None
         for sublayer in layer._flatten_layers()
@@ -86,7 +103,7 @@ def check_source(layer):
 def _translated(layer):
     config = {
         _NAMES.get(name, name): value
-        for name, value in _kind(layer).get_config(layer).items()
+        for name, value in kind_of(layer).get_config(layer).items()
     }
     # The releases of Keras differ in what they have and in what they save.
     config["use_gate"] = config.get("use_gate", False)
@@ -96,11 +113,23 @@ def _translated(layer):
     if layer.built:
         shape = layer.get_build_config()["shapes_dict"]["query_shape"]
         sequences_only = len(shape) == 3
+    if isinstance(layer.dtype_policy, keras.dtype_policies.DTypePolicyMap):
+        config["dtype"] = _with_projection_of_gate(layer.dtype_policy)
     # What Keras gives a fully masked row depends on the path it takes.
     fused = config["dropout"] == 0.0 and sequences_only
     config["masked_rows"] = "uniform" if fused else "zero"
     config.setdefault("num_key_value_heads", None)
     return config
+
+
+def _with_projection_of_gate(policies):
+    """What a map says of the gate of Keras, said of the kernel of ours."""
+    policies = type(policies).from_config(policies.get_config())
+    for path, policy in list(policies.items()):
+        projection = f"{path}/projection"
+        if path.endswith("gate") and projection not in policies:
+            policies[projection] = policy
+    return policies
 
 
 def _check_same_gate(gate_arguments, has_weights):
@@ -158,4 +187,17 @@ def _copy_weights(layer, copy, is_gated):
             f"{[w.shape for w in targets]} of its copy"
         )
     for source, target in zip(sources, targets):
-        target.assign(source)
+        # A copy, since training on JAX gives its buffers away.
+        target.assign(keras.ops.copy(source))
+    _copy_flags(layer, copy)
+
+
+def _copy_flags(layer, copy):
+    """Parts that were frozen by themselves stay so."""
+    parts = {part.name: part for part in layer._flatten_layers()[1:]}
+    for part in copy._flatten_layers(include_self=False, recursive=False):
+        if part.name in parts:
+            # The flag of a layer is passed on, so those of weights come last.
+            part.trainable = parts[part.name].trainable
+            for source, target in zip(parts[part.name].weights, part.weights):
+                target.trainable = source.trainable

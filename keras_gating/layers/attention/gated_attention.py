@@ -266,10 +266,10 @@ class GatedAttention(AttentionCore):
     def from_keras(cls, layer, **gate_arguments):
         """A gated copy of a layer of Keras, with its weights.
 
-        The copy has the name, the dtype policy and the `trainable` flag of
-        `layer`, and gives fully masked rows what `layer` gives them when it is
-        not asked for scores. If
-        `layer` has a gate, it is copied. If not, the copy gets the gate that
+        The copy has the name, the dtype policy and the `trainable` flags of
+        `layer` and its parts, and gives fully masked rows what `layer` gives
+        them when it is not asked for scores. If `layer` has a gate, it is
+        copied. If not, the copy gets the gate that
         `gate_arguments` describe; unless they set `gate_scale`, a sigmoid gate
         with zero kernels gets `gate_scale=2.0` and starts as the identity: as
         long as only gates are added (normalization and rotary embedding

@@ -9,6 +9,7 @@ from tests.layers.attention.keras_sources import GATED
 from tests.layers.attention.keras_sources import UNGATED
 from tests.layers.attention.keras_sources import built
 from tests.layers.attention.keras_sources import grouped
+from tests.layers.attention.keras_sources import has_gate
 from tests.layers.attention.keras_sources import multi_head
 from tests.utils import assert_close
 from tests.utils import normal
@@ -125,3 +126,57 @@ def test_subclass_with_another_computation_is_refused(layer):
 def test_other_objects_are_refused(layer):
     with pytest.raises((ValueError, TypeError), match="Attention"):
         GatedAttention.from_keras(layer)
+
+
+def test_parts_frozen_by_themselves_stay_so(tmp_path):
+    layer = built("multi-head", QUERY, VALUE)
+    layer.query_dense.trainable = False
+    layer.value_dense.bias.trainable = False
+    converted = GatedAttention.from_keras(layer)
+    frozen = [weight.path for weight in converted.non_trainable_weights]
+    assert frozen == [weight.path for weight in layer.non_trainable_weights]
+    assert len(frozen) == 3
+
+    query, value = keras.Input(QUERY.shape[1:]), keras.Input(VALUE.shape[1:])
+    model = keras.Model([query, value], converted(query, value))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    # The flags of layers, of which Keras saves the outer one only.
+    frozen = [weight.path for weight in loaded.non_trainable_weights]
+    assert frozen == [weight.path for weight in layer.query_dense.weights]
+
+
+def test_weights_keep_the_paths_they_have_in_a_parent():
+    with keras.name_scope("block"):
+        layer = built("multi-head", QUERY, VALUE)
+    converted = GatedAttention.from_keras(layer)
+    paths = [weight.path for weight in converted.weights]
+    assert (
+        paths[0] == layer.weights[0].path == f"block/{layer.name}/query/kernel"
+    )
+    assert f"block/{layer.name}/gate/projection/kernel" in paths
+
+
+@has_gate
+def test_policy_of_the_gate_of_keras_is_that_of_its_kernel():
+    policies = keras.dtype_policies.DTypePolicyMap("float32")
+    policies["attend/gate"] = keras.DTypePolicy("mixed_bfloat16")
+    layer = multi_head(use_gate=True, dtype=policies, name="attend")
+    layer.build(QUERY.shape, VALUE.shape)
+    random_weights(layer)
+    converted = GatedAttention.from_keras(layer)
+    assert converted.output_gate.projection.compute_dtype == "bfloat16"
+    assert converted.query_dense.compute_dtype == "float32"
+    actual, expected = converted(QUERY, VALUE), layer(QUERY, VALUE)
+    assert_close(actual, expected, 3e-2)
+
+
+def test_training_the_copy_leaves_the_buffers_of_the_layer_alone():
+    """On JAX a training step gives its buffers away."""
+    layer = built("multi-head", QUERY, QUERY)
+    before = to_numpy(layer(QUERY, QUERY))
+    x = keras.Input(QUERY.shape[1:])
+    model = keras.Model(x, GatedAttention.from_keras(layer)(x, x))
+    model.compile("sgd", "mse")
+    model.train_on_batch(QUERY, QUERY)
+    np.testing.assert_array_equal(to_numpy(layer(QUERY, QUERY)), before)
