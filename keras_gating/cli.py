@@ -19,6 +19,8 @@ from keras_gating.experiments import functions
 from keras_gating.experiments import gau
 from keras_gating.experiments import plots
 from keras_gating.experiments import products
+from keras_gating.experiments import retrofit
+from keras_gating.experiments import sinks
 from keras_gating.experiments import sources
 from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
@@ -98,6 +100,8 @@ _RUNS: dict[str, dict] = {
     "channels": {"channels": channels.run},
     "depth": {"depth": depth.run},
     "gau": {"gau": gau.run},
+    "sinks": {"sinks": sinks.run},
+    "retrofit": {"retrofit": retrofit.run},
     "triangle": {"triangle": triangle.run},
     "curvature": {"curvature": curvature.run},
     "functions": {"functions": functions.run},
@@ -113,6 +117,8 @@ _HELP = {
     "channels": "channel gates in a convolutional network on digits",
     "depth": "where gates start, and what keeps deep stacks trainable",
     "gau": "gated attention units against attention and feed-forward",
+    "sinks": "the first token's share of the attention, with and without gates",
+    "retrofit": "gates for a trained network: how far they move, what they add",
     "triangle": "triangles and parallels tell the sign of curvature apart",
     "curvature": "what gates do to curvature, and accuracy with it",
     "functions": "how each gate function bends space",
