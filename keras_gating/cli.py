@@ -133,7 +133,7 @@ def _parse(argv):
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
         "100 for functions, 20 for triangle, 10 for products and curvature, "
-        "3 for gau, 5 for all others)",
+        "3 for gau, sinks and retrofit, 5 for all others)",
     )
     common.add_argument(
         "--backend",

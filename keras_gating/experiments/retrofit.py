@@ -36,7 +36,7 @@ RECORDED_WINDOWS = 128
 
 
 def run(
-    seeds=5,
+    seeds=3,
     quick=False,
     arms=None,
     steps=None,
@@ -51,7 +51,7 @@ def run(
         seeds: number of seeds; they are 0, 1, …
         quick: 2 seeds at most and fewer steps, to try the program out.
         arms: names of arms, all of `retrofit_model.ARMS` by default.
-        steps: Adam steps before surgery. Defaults to 800, and to 20 with
+        steps: Adam steps before surgery. Defaults to 600, and to 20 with
             `quick`.
         continued_steps: steps after it. Defaults to half of `steps`.
         learning_rate: before, at its highest after a tenth of the steps.
@@ -74,7 +74,7 @@ def run(
     arms = arms_by_name(arms)
     seeds = list(range(min(seeds, 2) if quick else seeds))
     if steps is None:
-        steps = 20 if quick else 800
+        steps = 20 if quick else 600
     if continued_steps is None:
         continued_steps = max(1, steps // 2)
     length = retrofit_model.LENGTH
@@ -112,17 +112,23 @@ def run(
                 models[arm.name] = operated
             model = models[arm.name]
             restart(model, operated)
-            moved = abs(_numpy(model(recorded, training=False)) - logits).max()
+            change = abs(_numpy(model(recorded, training=False)) - logits).max()
+            is_gated = arm.gate is not None
+            at_start = factors(model, recorded) if is_gated else None
             operated_loss = next_character.validation_loss(model, validation)
             fit_in_one_epoch(
                 model, *batches, next_character.BATCH, progress=progress
             )
             seen[arm.name].append(
                 {
-                    "largest_change": float(moved),
+                    "largest_change": float(change),
                     "start_loss": operated_loss,
                     "loss": next_character.validation_loss(model, validation),
-                    **({} if arm.gate is None else look(model, recorded)),
+                    **(
+                        compare(at_start, factors(model, recorded))
+                        if is_gated
+                        else {}
+                    ),
                 }
             )
     measured = {
@@ -167,32 +173,44 @@ def run(
     )
 
 
-def look(model, windows):
-    """How far the gates of a model are from 1.
+def factors(model, windows):
+    """What the gates of a model multiply by, their scale included.
 
     Args:
         model: a gated model.
         windows: inputs `(B, T)`.
 
     Returns:
-        A dictionary of numbers over all gates, with the factor that a gate
-        multiplies by, its scale included: `distance`, the mean of
-        `|factor − 1|`; `below`, the share of factors below ½; `above`, that
-        above 1½; `mean` and `spread` of the factor; `histogram`, its counts in
-        40 bins on [0, 2].
+        An array of the factors of all gates, in one axis.
     """
     with diagnostics.record_gates(model) as record:
         model(windows, training=False)
-    factors = np.concatenate(
+    return np.concatenate(
         [gate.layer.scale * gate.values.ravel() for gate in record.values()]
     )
+
+
+def compare(first, last):
+    """How far gates have moved.
+
+    Args:
+        first: their factors after surgery.
+        last: the same ones at the end.
+
+    Returns:
+        A dictionary: `distance`, the mean of `|last − 1|`; `moved`, that of
+        `|last − first|`; `below` and `above`, the shares of the last ones
+        below ½ and above 1½; their `mean` and `spread`; `histogram`, their
+        counts in 40 bins on [0, 2].
+    """
     return {
-        "distance": float(np.abs(factors - 1.0).mean()),
-        "below": float((factors < 0.5).mean()),
-        "above": float((factors > 1.5).mean()),
-        "mean": float(factors.mean()),
-        "spread": float(factors.std()),
-        "histogram": np.histogram(factors, bins=40, range=(0.0, 2.0))[0],
+        "distance": float(np.abs(last - 1.0).mean()),
+        "moved": float(np.abs(last - first).mean()),
+        "below": float((last < 0.5).mean()),
+        "above": float((last > 1.5).mean()),
+        "mean": float(last.mean()),
+        "spread": float(last.std()),
+        "histogram": np.histogram(last, bins=40, range=(0.0, 2.0))[0],
     }
 
 

@@ -47,20 +47,20 @@ class Arm:
 
 ARMS = (
     Arm("ungated", "no gate"),
-    Arm("zero", "2σ, zero kernel", {}),
+    Arm("zero", "zero kernel", {}),
     Arm(
         "open",
-        "open: bias 4",
+        "open, bias 4",
         {
             "gate_scale": 1.0 + float(np.exp(-OPEN_BIAS)),
             "gate_bias_initializer": keras.initializers.Constant(OPEN_BIAS),
         },
     ),
-    Arm("random", "2σ, random kernel", {}, random=RANDOM_SPREAD),
-    Arm("rate", "2σ, 10 × the rate", {}, rate=GATE_RATE),
+    Arm("random", "random kernel", {}, random=RANDOM_SPREAD),
+    Arm("rate", "10 × the rate", {}, rate=GATE_RATE),
     Arm(
         "first",
-        "2σ, gates first",
+        "gates first",
         {},
         rate=GATE_RATE,
         first=FIRST_SHARE,
@@ -91,7 +91,9 @@ class GateRateAdam(keras.optimizers.Adam):
 
     def build(self, variables):
         self._places = frozenset(
-            i for i, variable in enumerate(variables) if id(variable) in self._own
+            i
+            for i, variable in enumerate(variables)
+            if id(variable) in self._own
         )
         super().build(variables)
 

@@ -21,7 +21,7 @@ def print_retrofit(console, results):
     shown = table(
         f"Gates for a trained network, {len(results.seeds)} seeds: loss, nats",
         "arm",
-        "change of logits",
+        "Δ logits",
         "after surgery",
         "at the end",
         "parameters",
@@ -30,8 +30,8 @@ def print_retrofit(console, results):
         shown.add_row(
             arm["title"],
             f"{max(arm['largest_change']['values']):.1e}",
-            estimate_text(arm["start_loss"], "{:.4f}"),
-            estimate_text(arm["loss"], "{:.4f}"),
+            estimate_text(arm["start_loss"], "{:.3f}"),
+            estimate_text(arm["loss"], "{:.3f}"),
             f"{arm['parameters']:,}",
         )
     console.print(shown)
@@ -39,12 +39,15 @@ def print_retrofit(console, results):
         f"Before surgery: {settings['steps']} steps, loss "
         f"{estimate_text(measured['start'], '{:.4f}')}. Then "
         f"{settings['continued_steps']} steps in every arm, on the same "
-        "batches. The change of logits by surgery is the greatest of all seeds."
+        "batches. Δ logits is the greatest change by surgery. All gates but "
+        "the open ones are 2σ, those of the last two arms at "
+        f"{settings['gate_rate']:g} times the learning rate."
     )
     shown = table(
         "Factors that the gates multiply by, at the end",
         "arm",
-        "mean |factor − 1|",
+        "|factor − 1|",
+        "moved",
         "below ½",
         "above 1½",
         "mean",
@@ -54,6 +57,7 @@ def print_retrofit(console, results):
         shown.add_row(
             arm["title"],
             estimate_text(arm["distance"], "{:.3f}"),
+            f"{arm['moved']['estimate']:.3f}",
             *(f"{arm[key]['estimate']:.1%}" for key in ("below", "above")),
             *(f"{arm[key]['estimate']:.3f}" for key in ("mean", "spread")),
         )
@@ -68,29 +72,31 @@ def print_retrofit(console, results):
 def conclusions(results):
     """What the measurements say, in sentences."""
     measured = results.measurements
-    arms = measured["arms"]
-    for arm in _gated(arms):
+    against = {
+        entry["first"]: entry
+        for entry in measured["differences"]
+        if entry["second"] == "ungated"
+    }
+    for name, arm in measured["arms"].items():
+        if "distance" not in arm:
+            continue
         change = max(arm["largest_change"]["values"])
         kept = "keeps" if change < _ROUNDING else "changes"
-        moved = arm["distance"]
-        yield (
-            f"“{arm['title']}” {kept} the function at first; at the end its "
-            f"gates are {moved['estimate']:.3f} {bounds_text(moved, '{:.3f}')} "
-            "from 1 on average."
+        text = (
+            f"“{arm['title']}” {kept} the function; its gates move by "
+            f"{arm['moved']['estimate']:.3f} on average"
         )
-    for entry in measured["differences"]:
-        outcome = _OUTCOMES.get(entry["verdict"], "is not shown to differ from")
-        yield (
-            f"“{arms[entry['first']]['title']}” {outcome} "
-            f"“{arms[entry['second']]['title']}”: {entry['estimate']:+.4f} "
-            f"{bounds_text(entry, '{:+.4f}')}."
-        )
+        if name in against:
+            entry = against[name]
+            outcome = _OUTCOMES.get(entry["verdict"], "add nothing that shows")
+            text += (
+                f" and {outcome}, {entry['estimate']:+.4f} "
+                f"{bounds_text(entry, '{:+.4f}')} nats"
+            )
+        yield f"{text}."
 
 
-_OUTCOMES = {
-    "higher": "has a higher loss than",
-    "lower": "has a lower loss than",
-}
+_OUTCOMES = {"higher": "raise the loss", "lower": "lower the loss"}
 
 
 def _gated(arms):

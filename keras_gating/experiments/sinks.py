@@ -39,7 +39,7 @@ SINK_SHARE = 0.3
 
 
 def run(
-    seeds=5,
+    seeds=3,
     quick=False,
     arms=None,
     steps=None,
@@ -52,7 +52,7 @@ def run(
         seeds: number of seeds; they are 0, 1, …
         quick: 2 seeds at most and fewer steps, to try the program out.
         arms: names of arms, all of `sinks_model.ARMS` by default.
-        steps: Adam steps. Defaults to 600, and to 20 with `quick`.
+        steps: Adam steps. Defaults to 500, and to 20 with `quick`.
         learning_rate: of Adam, at its highest after a tenth of the steps.
         on_progress: function `(description, share done)`, called often.
 
@@ -68,7 +68,7 @@ def run(
     arms = arms_by_name(arms)
     seeds = list(range(min(seeds, 2) if quick else seeds))
     if steps is None:
-        steps = 20 if quick else 600
+        steps = 20 if quick else 500
     text = Text()
     validation = even_windows(text.validation, VALIDATION_WINDOWS, LENGTH)
     # The last ones would all be of one file.

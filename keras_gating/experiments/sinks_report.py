@@ -47,17 +47,19 @@ def print_sinks(console, results):
         f"{settings['sink_share']}, are of the second half of the rows."
     )
     shown = table(
-        "Gates, activations and loss",
+        "Gates, largest activation, and loss in nats",
         "gate",
         "mean gate",
-        "largest activation",
-        "loss, nats",
+        "largest",
+        "loss",
         "parameters",
     )
     for arm in measured["arms"].values():
         shown.add_row(
             arm["title"],
-            "–" if arm["gate"] is None else estimate_text(arm["gate"], "{:.3f}"),
+            "–"
+            if arm["gate"] is None
+            else estimate_text(arm["gate"], "{:.3f}"),
             estimate_text(arm["largest"], "{:.1f}"),
             estimate_text(arm["loss"], "{:.4f}"),
             f"{arm['parameters']:,}",
@@ -170,11 +172,13 @@ def shares(results):
         capsize=3,
         label="mean, 95 % interval",
     )
-    left.axhline(
-        uniform, color="0.5", linestyle=":", label="equal weights"
-    )
-    left.set_ylabel("first token's share, second half of the rows")
-    left.legend(fontsize=8)
+    left.axhline(uniform, color="0.5", linestyle=":", label="equal weights")
+    length = results.settings["length"]
+    left.set_ylabel(f"first token's share, rows {length // 2 + 1} to {length}")
+    # Room for the legend.
+    low, high = left.get_ylim()
+    left.set_ylim(low, high + 0.4 * (high - low))
+    left.legend(fontsize=8, loc="upper left")
     gated = [i for i, arm in enumerate(arms) if arm["gate"] is not None]
     means, spread = error_bars([arms[i]["gate"] for i in gated])
     middle.errorbar(
