@@ -96,7 +96,7 @@ def run(
         before.append(next_character.validation_loss(start, validation))
         logits = _numpy(start(recorded, training=False))
         # Others than before surgery: a seed of their own.
-        batches = random_windows(
+        inputs, targets = random_windows(
             text.training,
             np.random.default_rng((seed, 1)),
             continued_steps * next_character.BATCH,
@@ -117,7 +117,11 @@ def run(
             at_start = factors(model, recorded) if is_gated else None
             operated_loss = next_character.validation_loss(model, validation)
             fit_in_one_epoch(
-                model, *batches, next_character.BATCH, progress=progress
+                model,
+                inputs,
+                targets,
+                next_character.BATCH,
+                progress,
             )
             seen[arm.name].append(
                 {

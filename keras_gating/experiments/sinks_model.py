@@ -30,8 +30,10 @@ class SinkAttention(GatedAttention):
     def __init__(self, **kwargs):
         super().__init__(use_gate=False, **kwargs)
 
-    def build(self, query_shape, value_shape, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
+    def build(
+        self, query_shape, value_shape, key_shape=None, gate_input_shape=None
+    ):
+        super().build(query_shape, value_shape, key_shape, gate_input_shape)
         self.sink = self.add_weight(
             name="sink", shape=(self.num_heads,), initializer="zeros"
         )
@@ -42,9 +44,10 @@ class SinkAttention(GatedAttention):
         key,
         value,
         attention_mask=None,
-        training=None,
-        return_attention_scores=False,
+        *_,
+        **__,
     ):
+        # The mask holds causality too; the arms have no dropout.
         query = query / self.key_dim**0.5
         scores = ops.einsum("btnd,bsnd->bnts", query, key)
         if attention_mask is not None:
