@@ -122,7 +122,7 @@ def gated(arm, model, seed=0):
         seed: of random kernels.
     """
     if arm.gate is None:
-        copy = keras.models.clone_model(model)
+        copy = build()
         copy.set_weights(model.get_weights())
         return copy
     copy = surgery.gate_attention(model, **arm.gate)

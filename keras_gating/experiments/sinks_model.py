@@ -117,7 +117,9 @@ ARMS = (
     Arm("sink", "learned sink", None),
 )
 
+# All against the baseline; a constant gate tells what reading the input adds.
 PAIRS = tuple((arm.name, "none") for arm in ARMS[1:])
+PAIRS += (("elementwise", "constant"), ("headwise", "constant"))
 
 
 def build(arm):

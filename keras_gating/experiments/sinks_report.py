@@ -176,8 +176,8 @@ def shares(results):
     length = results.settings["length"]
     left.set_ylabel(f"first token's share, rows {length // 2 + 1} to {length}")
     # Room for the legend.
-    low, high = left.get_ylim()
-    left.set_ylim(low, high + 0.4 * (high - low))
+    left.set_ylim(0.0, 1.5 * left.get_ylim()[1])
+    left.set_title("dots: heads, means over seeds", fontsize=10)
     left.legend(fontsize=8, loc="upper left")
     gated = [i for i, arm in enumerate(arms) if arm["gate"] is not None]
     means, spread = error_bars([arms[i]["gate"] for i in gated])

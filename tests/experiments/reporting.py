@@ -3,13 +3,27 @@
 import io
 import json
 
+import keras
 import numpy as np
 import rich.console
 from matplotlib import image as png
 
 from keras_gating.experiments import console
+from keras_gating.experiments import next_character
 from keras_gating.experiments import plots
 from keras_gating.experiments.results import Results
+
+
+def compile_without_xla(patch):
+    """Spares TensorFlow the compilation of models that train a few steps."""
+    compile_model = next_character.compile_model
+
+    def compile_lightly(model, *args, **kwargs):
+        compile_model(model, *args, **kwargs)
+        model.jit_compile = False
+
+    if keras.backend.backend() == "tensorflow":
+        patch.setattr(next_character, "compile_model", compile_lightly)
 
 
 def printed(results):

@@ -12,6 +12,7 @@ from keras_gating.experiments.retrofit_model import GateRateAdam
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
+from tests.experiments.reporting import compile_without_xla
 from tests.utils import to_numpy
 
 LENGTH = 12
@@ -20,6 +21,7 @@ LENGTH = 12
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
+        compile_without_xla(patch)
         text = characters.Text(["calendar"], ["textwrap"])
         patch.setattr(retrofit, "Text", lambda: text)
         patch.setattr(retrofit, "VALIDATION_WINDOWS", 64)
@@ -58,7 +60,9 @@ def trained(rate, wait, steps):
         [keras.Input((1,)), keras.layers.Dense(1), keras.layers.Dense(1)]
     )
     own = model.layers[1].weights
-    model.compile(GateRateAdam(1e-2, own, rate, wait), "mse")
+    jit = keras.backend.backend() == "jax"
+    optimizer = GateRateAdam(1e-2, own, rate, wait)
+    model.compile(optimizer, "mse", jit_compile=jit)
     starts = [to_numpy(layer.kernel) for layer in model.layers]
     x = np.ones((1, 1), "float32")
     moves = []
