@@ -25,6 +25,7 @@ from keras_gating.experiments.retrofit_model import GateRateAdam
 from keras_gating.experiments.retrofit_model import arms_by_name
 from keras_gating.experiments.retrofit_model import build
 from keras_gating.experiments.retrofit_model import gated
+from keras_gating.experiments.retrofit_model import with_own_rate
 from keras_gating.experiments.training import Progress
 from keras_gating.experiments.training import fit_in_one_epoch
 from keras_gating.experiments.training import restart
@@ -227,7 +228,7 @@ def _compile(arm, model, learning_rate, steps):
     if (arm.rate, arm.first) != (1.0, 0.0):
         optimizer = functools.partial(
             GateRateAdam,
-            variables=diagnostics.gate_variables(model),
+            variables=with_own_rate(arm, model),
             rate=arm.rate,
             wait=round(arm.first * steps),
         )

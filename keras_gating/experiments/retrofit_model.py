@@ -33,7 +33,7 @@ class Arm:
         title: the arm in words.
         gate: arguments of `surgery.gate_attention`; `None` adds no gate.
         random: standard deviation of the gate's kernels; 0 leaves them at 0.
-        rate: factor on the learning rate of the gates.
+        rate: factor on the learning rate of `with_own_rate`.
         first: share of the steps in which nothing but the gates train.
     """
 
@@ -65,10 +65,13 @@ ARMS = (
         rate=GATE_RATE,
         first=FIRST_SHARE,
     ),
+    # Whether it is the rate: as many weights, in the output projection.
+    Arm("control", "no gate, 10 ×", rate=GATE_RATE),
 )
 
 PAIRS = tuple((arm.name, "ungated") for arm in ARMS[1:])
 PAIRS += tuple((name, "zero") for name in ("open", "random", "rate", "first"))
+PAIRS += (("rate", "control"),)
 
 
 class GateRateAdam(keras.optimizers.Adam):
@@ -132,6 +135,25 @@ def gated(arm, model, seed=0):
             if len(variable.shape) > 1 and variable.name == "kernel":
                 variable.assign(rng.normal(0.0, arm.random, variable.shape))
     return copy
+
+
+def with_own_rate(arm, model):
+    """The weights that an arm's `rate` is for.
+
+    Gates, or without gates the output projections of the attention, which
+    follow where gates would be and have as many weights.
+
+    Args:
+        arm: an `Arm`.
+        model: a model of it.
+    """
+    if arm.gate is not None:
+        return diagnostics.gate_variables(model)
+    return [
+        variable
+        for variable in model.trainable_variables
+        if "/attention_output/" in variable.path
+    ]
 
 
 def _attention(name):

@@ -40,8 +40,9 @@ def print_retrofit(console, results):
         f"{estimate_text(measured['start'], '{:.4f}')}. Then "
         f"{settings['continued_steps']} steps in every arm, on the same "
         "batches. Δ logits is the greatest change by surgery. All gates but "
-        "the open ones are 2σ, those of the last two arms at "
-        f"{settings['gate_rate']:g} times the learning rate."
+        "the open ones are 2σ. In the last three arms gates have "
+        f"{settings['gate_rate']:g} times the learning rate, and without gates "
+        "as many weights of the output projections have it."
     )
     shown = table(
         "Factors that the gates multiply by, at the end",

@@ -141,7 +141,24 @@ def test_conclusions_follow_the_measurements(results):
 def test_every_gated_arm_is_compared_with_the_ungated_one():
     names = [arm.name for arm in ARMS]
     assert [f for f, s in PAIRS if s == "ungated"] == names[1:]
-    assert all(arm.gate is None for arm in ARMS[:1])
+    assert ("rate", "control") in PAIRS
+
+
+def test_control_has_as_many_weights_at_the_rate_of_gates(small):
+    model = retrofit_model.build()
+    arms = {arm.name: arm for arm in ARMS}
+    counts = [
+        sum(
+            np.prod(variable.shape)
+            for variable in retrofit_model.with_own_rate(
+                arms[name], retrofit_model.gated(arms[name], model)
+            )
+        )
+        for name in ("rate", "control")
+    ]
+    gate = retrofit_model.DIM * (retrofit_model.DIM + 1)
+    assert counts == [gate, gate]
+    assert arms["rate"].rate == arms["control"].rate > 1.0
 
 
 @pytest.mark.parametrize(
