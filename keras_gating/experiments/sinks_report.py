@@ -41,10 +41,10 @@ def print_sinks(console, results):
     )
     console.print(shown)
     console.print(
-        "The first row sees only the first token and is left out. Early rows "
-        "see few others, so the share of equal weights is no zero; top head "
-        "and sink heads, those with more than "
-        f"{settings['sink_share']}, are of the second half of the rows."
+        "The first row sees only the first token and is left out; early rows "
+        "see few others, so equal weights have a share too. Top head and sink "
+        f"heads, those with more than {settings['sink_share']}, are of the "
+        "second half of the rows."
     )
     shown = table(
         "Gates, largest activation, and loss in nats",
