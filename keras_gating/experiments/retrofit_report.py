@@ -117,7 +117,7 @@ def moves(results):
             edges,
             color=COLOURS[number],
             linewidth=1.5,
-            linestyle="--" if number % 2 else "-",
+            linestyle="-" if number % 2 else "--",
             label=arm["title"],
         )
     left.axvline(1.0, color="0.6", linewidth=1)
