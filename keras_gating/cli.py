@@ -20,7 +20,9 @@ from keras_gating.experiments import gau
 from keras_gating.experiments import overfitting
 from keras_gating.experiments import plots
 from keras_gating.experiments import products
+from keras_gating.experiments import retrofit
 from keras_gating.experiments import saturation
+from keras_gating.experiments import sinks
 from keras_gating.experiments import sources
 from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
@@ -100,6 +102,8 @@ _RUNS: dict[str, dict] = {
     "channels": {"channels": channels.run},
     "depth": {"depth": depth.run},
     "gau": {"gau": gau.run},
+    "sinks": {"sinks": sinks.run},
+    "retrofit": {"retrofit": retrofit.run},
     "triangle": {"triangle": triangle.run},
     "curvature": {"curvature": curvature.run},
     "functions": {"functions": functions.run},
@@ -117,6 +121,8 @@ _HELP = {
     "channels": "channel gates in a convolutional network on digits",
     "depth": "where gates start, and what keeps deep stacks trainable",
     "gau": "gated attention units against attention and feed-forward",
+    "sinks": "the first token's share of the attention, with and without gates",
+    "retrofit": "gates for a trained network: how far they move, what they add",
     "triangle": "triangles and parallels tell the sign of curvature apart",
     "curvature": "what gates do to curvature, and accuracy with it",
     "functions": "how each gate function bends space",
@@ -133,7 +139,8 @@ def _parse(argv):
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
         "100 for functions, 20 for triangle, 10 for products, curvature, "
-        "saturation and overfitting, 3 for gau, 5 for all others)",
+        "saturation and overfitting, 3 for gau, sinks and retrofit, 5 for all "
+        "others)",
     )
     common.add_argument(
         "--backend",

@@ -12,7 +12,9 @@ from keras_gating.experiments.functions_report import print_functions
 from keras_gating.experiments.gau_report import print_gau
 from keras_gating.experiments.overfitting_report import print_overfitting
 from keras_gating.experiments.products_report import print_products
+from keras_gating.experiments.retrofit_report import print_retrofit
 from keras_gating.experiments.saturation_report import print_saturation
+from keras_gating.experiments.sinks_report import print_sinks
 from keras_gating.experiments.sources_report import print_sources
 from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import table as new_table
@@ -151,6 +153,8 @@ _PRINTERS = {
     "channels": print_channels,
     "depth": print_depth,
     "gau": print_gau,
+    "sinks": print_sinks,
+    "retrofit": print_retrofit,
     "triangle": print_triangle,
     "curvature": print_curvature,
     "functions": print_functions,

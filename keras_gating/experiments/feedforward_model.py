@@ -2,11 +2,8 @@
 
 import dataclasses
 
-import keras
-
-from keras_gating.experiments.characters import VOCABULARY
-from keras_gating.experiments.digits_model import Positions
 from keras_gating.experiments.selection import entries_by_name
+from keras_gating.experiments.transformer import transformer
 from keras_gating.layers import FeedForward
 from keras_gating.layers import GatedAttention
 from keras_gating.layers import GatedFeedForward
@@ -66,25 +63,15 @@ PAIRS = tuple((arm.name, "relu") for arm in ARMS[1:]) + (
 
 def build(arm):
     """A model of `arm`: characters `(B, T)` to logits `(B, T, VOCABULARY)`."""
-    layers = keras.layers
-    inputs = keras.Input((LENGTH,), dtype="int32")
-    x = layers.Embedding(VOCABULARY, DIM, name="embedding")(inputs)
-    x = Positions(name="positions")(x)
-    for i in range(LAYERS):
-        y = layers.LayerNormalization(name=f"attention_norm_{i}")(x)
-        y = GatedAttention(
-            num_heads=HEADS,
-            key_dim=DIM // HEADS,
-            use_gate=False,
-            name=f"attention_{i}",
-        )(y, y, use_causal_mask=True)
-        x = layers.Add(name=f"attention_add_{i}")([x, y])
-        y = layers.LayerNormalization(name=f"feed_forward_norm_{i}")(x)
-        y = arm.layer()(y)
-        x = layers.Add(name=f"feed_forward_add_{i}")([x, y])
-    x = layers.LayerNormalization(name="norm")(x)
-    outputs = layers.Dense(VOCABULARY, name="readout")(x)
-    return keras.Model(inputs, outputs, name=arm.name)
+    return transformer(
+        _attention, arm.layer, DIM, LAYERS, LENGTH, name=arm.name
+    )
+
+
+def _attention(name):
+    return GatedAttention(
+        num_heads=HEADS, key_dim=DIM // HEADS, use_gate=False, name=name
+    )
 
 
 def arms_by_name(names=None):

@@ -14,12 +14,19 @@ WARMUP_SHARE = 0.1
 _VALIDATION_BATCH = 128
 
 
-def compile_model(model, learning_rate, steps, epsilon=1e-7):
+def compile_model(
+    model,
+    learning_rate,
+    steps,
+    epsilon=1e-7,
+    optimizer=keras.optimizers.Adam,
+):
     """Compiles a model of logits for `steps` steps of training.
 
     The learning rate of Adam warms up to `learning_rate` in a tenth of the
     steps and decays to 0 by a cosine, without which the noise of the last
-    steps hides the differences between models. `epsilon` is Adam's.
+    steps hides the differences between models. `epsilon` is Adam's, of which
+    `optimizer` may be a subclass.
     """
     warmup = max(1, round(WARMUP_SHARE * steps))
     schedule = keras.optimizers.schedules.CosineDecay(
@@ -29,7 +36,7 @@ def compile_model(model, learning_rate, steps, epsilon=1e-7):
         warmup_steps=warmup,
     )
     model.compile(
-        keras.optimizers.Adam(schedule, epsilon=epsilon),
+        optimizer(schedule, epsilon=epsilon),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
 
@@ -51,7 +58,17 @@ def validation_loss(model, windows):
     return model.evaluate(*windows, batch_size=_VALIDATION_BATCH, verbose=0)
 
 
-def measure(title, model, make, text, validation, seeds, steps, progress):
+def measure(
+    title,
+    model,
+    make,
+    text,
+    validation,
+    seeds,
+    steps,
+    progress,
+    inspect=None,
+):
     """Trains a compiled model from every seed.
 
     Args:
@@ -64,6 +81,7 @@ def measure(title, model, make, text, validation, seeds, steps, progress):
         seeds: the seeds.
         steps: number of steps.
         progress: a `Progress`.
+        inspect: function of the trained model, called for each seed in turn.
 
     Returns:
         What a JSON file keeps: parameters, losses, and seconds a step, `None`
@@ -77,6 +95,8 @@ def measure(title, model, make, text, validation, seeds, steps, progress):
             restart(model, make())
         seconds.append(train(model, text, seed, steps, length, progress))
         losses.append(validation_loss(model, validation))
+        if inspect is not None:
+            inspect(model)
     return {
         "parameters": model.count_params(),
         "loss": comparison.mean(losses),

@@ -13,7 +13,9 @@ from keras_gating.experiments import functions_report
 from keras_gating.experiments import gau_report
 from keras_gating.experiments import overfitting_report
 from keras_gating.experiments import products_report
+from keras_gating.experiments import retrofit_report
 from keras_gating.experiments import saturation_report
+from keras_gating.experiments import sinks_report
 from keras_gating.experiments import sources_report
 from keras_gating.experiments import triangle_report
 from keras_gating.experiments.figures import COLOURS
@@ -228,6 +230,8 @@ _PLOTS = {
     "channels": channels_report.PLOTS,
     "depth": depth_report.PLOTS,
     "gau": gau_report.PLOTS,
+    "sinks": sinks_report.PLOTS,
+    "retrofit": retrofit_report.PLOTS,
     "triangle": triangle_report.PLOTS,
     "curvature": curvature_plots.PLOTS,
     "functions": functions_report.PLOTS,

@@ -10,6 +10,7 @@ import rich.console
 from matplotlib import image as png
 
 from keras_gating.experiments import console
+from keras_gating.experiments import next_character
 from keras_gating.experiments import plots
 from keras_gating.experiments.results import Results
 
@@ -19,6 +20,18 @@ not_on_tensorflow = pytest.mark.skipif(
     keras.config.backend() == "tensorflow",
     reason="other experiments train on TensorFlow",
 )
+
+
+def compile_without_xla(patch):
+    """Spares TensorFlow the compilation of models that train a few steps."""
+    compile_model = next_character.compile_model
+
+    def compile_lightly(model, *args, **kwargs):
+        compile_model(model, *args, **kwargs)
+        model.jit_compile = False
+
+    if keras.backend.backend() == "tensorflow":
+        patch.setattr(next_character, "compile_model", compile_lightly)
 
 
 def printed(results):
