@@ -24,6 +24,10 @@ _KINDS = (
     keras.layers.GroupQueryAttention,
 )
 
+_METHOD = "_compute_attention"
+
+_lock = threading.Lock()
+
 
 class AttentionCall(typing.NamedTuple):
     """The attention probabilities of one layer in one call.
@@ -51,11 +55,11 @@ def watch_attention(model, on_call):
     Outputs stay what they are, to the last bit: the layers attend as they
     always do, and the probabilities are computed beside that.
     """
-    paths = UniquePaths(model)
+    observer = _Observer(threading.get_ident(), UniquePaths(model), on_call)
     layers = attention_layers(model)
     with contextlib.ExitStack() as stack:
         for layer in layers:
-            stack.enter_context(_wrapped(layer, paths, on_call))
+            stack.enter_context(_observed(layer, observer))
         yield
         later = [
             layer for layer in attention_layers(model) if layer not in layers
@@ -69,36 +73,69 @@ def watch_attention(model, on_call):
 
 
 @contextlib.contextmanager
-def _wrapped(layer, paths, on_call):
-    """Replaces `_compute_attention` of one object, for one thread.
+def _observed(layer, observer):
+    """Hands the calls of one layer to an observer as well.
 
-    It goes into the `__dict__`: an assignment would be tracked by Keras.
+    Contexts of several threads may end in any order, so they share one wrapper
+    and the last one takes it away. It goes into the `__dict__`: an assignment
+    would be tracked by Keras.
     """
-    own = layer.__dict__
-    missing = object()
-    before = own.get("_compute_attention", missing)
-    original = layer._compute_attention
-    thread = threading.get_ident()
-
-    @functools.wraps(original)
-    def compute_attention(*args, **kwargs):
-        result = original(*args, **kwargs)
-        if threading.get_ident() == thread and not _backend.is_symbolic():
-            path = paths.path(layer, layer.path)
-            scores, layout = _probabilities(
-                layer, original, args, kwargs, result
-            )
-            on_call(AttentionCall(path, readable(scores, path), layout))
-        return result
-
-    own["_compute_attention"] = compute_attention
+    own = vars(layer)
+    with _lock:
+        wrapper = own.get(_METHOD)
+        if not isinstance(wrapper, _Wrapper):
+            wrapper = own[_METHOD] = _Wrapper(layer)
+        wrapper.observers.append(observer)
     try:
         yield
     finally:
-        if before is missing:
-            del own["_compute_attention"]
+        with _lock:
+            wrapper.observers.remove(observer)
+            # Somebody else may have put something around it.
+            if not wrapper.observers and own.get(_METHOD) is wrapper:
+                wrapper.restore()
+
+
+class _Observer(typing.NamedTuple):
+    thread: int
+    paths: UniquePaths
+    on_call: typing.Callable
+
+
+class _Wrapper:
+    """Takes the place of `_compute_attention` of one object."""
+
+    def __init__(self, layer):
+        original = getattr(layer, _METHOD)
+        functools.update_wrapper(self, original)
+        self.original = original
+        self.layer = layer
+        self.is_own = _METHOD in vars(layer)
+        self.observers = []
+
+    def restore(self):
+        if self.is_own:
+            vars(self.layer)[_METHOD] = self.original
         else:
-            own["_compute_attention"] = before
+            del vars(self.layer)[_METHOD]
+
+    def __call__(self, *args, **kwargs):
+        result = self.original(*args, **kwargs)
+        thread = threading.get_ident()
+        observers = [
+            observer
+            for observer in list(self.observers)
+            if observer.thread == thread
+        ]
+        if observers and not _backend.is_symbolic():
+            scores, layout = _probabilities(
+                self.layer, self.original, args, kwargs, result
+            )
+            for observer in observers:
+                path = observer.paths.path(self.layer, self.layer.path)
+                call = AttentionCall(path, readable(scores, path), layout)
+                observer.on_call(call)
+        return result
 
 
 def _probabilities(layer, original, args, kwargs, result):
@@ -151,8 +188,6 @@ def _own_scores(layer, original, args, kwargs, result):
     scores = result[1]
     parameters = inspect.signature(original).parameters
     if scores is None and "return_attention_scores" in parameters:
-        # Beneath an outer recording, which has seen this call already.
-        original = inspect.unwrap(original)
         call = inspect.signature(original).bind(*args, **kwargs)
         call.arguments["return_attention_scores"] = True
         scores = original(*call.args, **call.kwargs)[1]

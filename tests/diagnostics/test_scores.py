@@ -1,11 +1,14 @@
 """Attention probabilities against NumPy, and outputs that stay the same."""
 
+import threading
+
 import keras
 import numpy as np
 import pytest
 
 from keras_gating.diagnostics import attention_sink
 from keras_gating.diagnostics import record_gates
+from keras_gating.diagnostics.attention import watch_attention
 from keras_gating.layers import GatedAttention
 from tests.diagnostics.test_recording import assert_clean
 from tests.utils import assert_close
@@ -210,6 +213,48 @@ def test_contexts_nest_and_late_layers_are_errors():
     with record_gates(late, scores=True) as record:
         late(x)
     assert len(record.scores) == 1
+
+
+def test_contexts_may_end_in_any_order():
+    attention = layer("gated", name="attention")
+    x = np.ones((1, 3, 6), "float32")
+    attention(x, x)
+    own = [watch_attention(attention, calls.append) for calls in ([], [])]
+    own[0].__enter__()
+    own[1].__enter__()
+    own[0].__exit__(None, None, None)
+    own[1].__exit__(None, None, None)
+    assert_clean(attention)
+    # A recording in another thread starts in this one, and outlasts it.
+    entered, leave = threading.Event(), threading.Event()
+    others = []
+
+    def other():
+        with record_gates(attention, scores=True) as record:
+            others.append(record)
+            attention(x, x)
+            entered.set()
+            leave.wait(60)
+            attention(2.0 * x, x)
+            attention(x, x)
+
+    thread = threading.Thread(target=other)
+    with record_gates(attention, scores=True) as record:
+        thread.start()
+        assert entered.wait(60)
+        attention(x, x)
+    leave.set()
+    thread.join()
+    assert_clean(attention)
+    assert len(record.scores["attention"].calls) == 1
+    assert len(others[0].scores["attention"].calls) == 3
+    # One that someone has put there is there again.
+    replaced = attention._compute_attention
+    vars(attention)["_compute_attention"] = replaced
+    with record_gates(attention, scores=True) as record:
+        attention(x, x)
+    assert len(record.scores["attention"].calls) == 1
+    assert vars(attention).pop("_compute_attention") is replaced
 
 
 def test_sinks_of_arrays():
