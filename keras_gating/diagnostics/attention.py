@@ -15,6 +15,7 @@ from keras_gating.diagnostics.gate_layers import sublayers
 from keras_gating.diagnostics.watching import UniquePaths
 from keras_gating.diagnostics.watching import readable
 from keras_gating.functional import masks
+from keras_gating.functional import recording
 from keras_gating.functional.gate import to_float32
 from keras_gating.layers import GatedAttention
 
@@ -25,6 +26,7 @@ _KINDS = (
 )
 
 _METHOD = "_compute_attention"
+_FLAG = "return_attention_scores"
 
 _lock = threading.Lock()
 
@@ -139,7 +141,7 @@ class _Wrapper:
 
 
 def _probabilities(layer, original, args, kwargs, result):
-    call = inspect.signature(original).bind(*args, **kwargs).arguments
+    call = _arguments(layer, original, args, kwargs)
     query, key, value = (call[name] for name in ("query", "key", "value"))
     rank = len(query.shape) - 1
     layout = functional.AttentionLayout.resolve(rank, _axes(layer))
@@ -153,7 +155,7 @@ def _probabilities(layer, original, args, kwargs, result):
         ]
         causal = layout.with_heads(functional.causal_mask(*sizes))
         mask = masks.intersection(mask, causal)
-    if _is_overridden(layer):
+    if _is_overridden(layer, original):
         # What it computes only the layer itself can tell.
         scores = _own_scores(layer, original, args, kwargs, result)
     else:
@@ -172,6 +174,32 @@ def _probabilities(layer, original, args, kwargs, result):
     return scores, layout
 
 
+def _arguments(layer, original, args, kwargs):
+    """The arguments of a call under the names that Keras has for them.
+
+    It passes them by position, so an override may name them as it likes or
+    take `*args`. Where one after the first three kept a name of Keras, that
+    says which argument is meant.
+    """
+    signature = inspect.signature(original)
+    bound = signature.bind(*args, **kwargs)
+    call = {**bound.arguments, **bound.kwargs}
+    names = _parameters(layer)
+    for number, (name, value) in enumerate(zip(names, bound.args)):
+        if number < 3 or name not in signature.parameters:
+            call[name] = value
+    return call
+
+
+def _method(layer):
+    kind = next(kind for kind in _KINDS if isinstance(layer, kind))
+    return kind._compute_attention
+
+
+def _parameters(layer):
+    return list(inspect.signature(_method(layer)).parameters)[1:]
+
+
 def _axes(layer):
     if isinstance(layer, GatedAttention):
         return layer.layout.axes
@@ -179,21 +207,36 @@ def _axes(layer):
     return getattr(layer, "_attention_axes", None)
 
 
-def _is_overridden(layer):
-    kind = next(kind for kind in _KINDS if isinstance(layer, kind))
-    return type(layer)._compute_attention is not kind._compute_attention
+def _is_overridden(layer, original):
+    return getattr(original, "__func__", None) is not _method(layer)
 
 
 def _own_scores(layer, original, args, kwargs, result):
     scores = result[1]
-    parameters = inspect.signature(original).parameters
-    if scores is None and "return_attention_scores" in parameters:
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.arguments["return_attention_scores"] = True
-        scores = original(*call.args, **call.kwargs)[1]
+    if scores is None:
+        asking = _asking_for_scores(layer, original, args, kwargs)
+        if asking is not None:
+            # Gates inside of it have been seen.
+            with recording.observe(None):
+                scores = original(*asking.args, **asking.kwargs)[1]
     if scores is None:
         raise ValueError(
             f"{type(layer).__name__} overrides `_compute_attention` and gives "
             f"no scores. Received: layer {layer.name!r}"
         )
     return scores
+
+
+def _asking_for_scores(layer, original, args, kwargs):
+    """The call with the flag set, or `None` if it has none."""
+    signature = inspect.signature(original)
+    if _FLAG in signature.parameters:
+        call = signature.bind(*args, **kwargs)
+        call.arguments[_FLAG] = True
+        return call
+    names = _parameters(layer)
+    if _FLAG not in names or len(args) <= names.index(_FLAG):
+        return None
+    args = list(args)
+    args[names.index(_FLAG)] = True
+    return signature.bind(*args, **kwargs)

@@ -1,11 +1,13 @@
 """Attention probabilities against NumPy, and outputs that stay the same."""
 
+import functools
 import threading
 
 import keras
 import numpy as np
 import pytest
 
+from keras_gating import functional
 from keras_gating.diagnostics import attention_sink
 from keras_gating.diagnostics import record_gates
 from keras_gating.diagnostics.attention import watch_attention
@@ -181,6 +183,63 @@ def test_layers_with_an_attention_of_their_own():
         with record_gates(silent, scores=True):
             silent(x, x)
     assert_clean(silent)
+
+
+def unchanged(method):
+    """As many decorators are: `inspect` looks through it."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        return method(*args, **kwargs)
+
+    return call
+
+
+class Renamed(keras.layers.MultiHeadAttention):
+    """Half as sharp as Keras has it, under names of its own."""
+
+    @unchanged
+    def _compute_attention(self, q, k, v, mask=None, mode=None, told=False):
+        q = functional.apply_gate(q, q * 0.0, "sigmoid", owner=self)
+        return super()._compute_attention(q, k, v, mask, mode, told)
+
+
+class Same(Renamed):
+    """The same for the flag by name."""
+
+    @unchanged
+    def _compute_attention(
+        self, q, k, v, mask=None, mode=None, return_attention_scores=False
+    ):
+        flag = return_attention_scores
+        return super()._compute_attention(q, k, v, mask, mode, flag)
+
+
+class Anonymous(Renamed):
+    """The same without any names."""
+
+    def _compute_attention(self, *args, **kwargs):
+        return super()._compute_attention(*args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [Renamed, Same, Anonymous])
+def test_overrides_may_name_and_decorate_as_they_like(kind):
+    x = np.random.default_rng(0).normal(size=(1, 3, 6)).astype("float32")
+    own = kind(HEADS, SIZE, name="own")
+    own(x, x)
+    random_weights(own)
+    mask = np.array([[[1, 1, 0], [0, 0, 0], [1, 1, 1]]], "bool")
+    before = to_numpy(own(x, x, attention_mask=mask))
+    with record_gates(own, scores=True) as record:
+        after = to_numpy(own(x, x, attention_mask=mask))
+    np.testing.assert_array_equal(before, after)
+    for weight in own.query_dense.weights:
+        weight.assign(weight * 0.5)
+    (scores,) = record.scores["own"].calls
+    assert_close(scores, by_hand(own, x, mask), 1e-5)
+    # The gate was called twice, the second time for the scores alone.
+    assert len(record["own"].calls) == 1
+    assert_clean(own)
 
 
 def test_contexts_nest_and_late_layers_are_errors():
