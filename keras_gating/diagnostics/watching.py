@@ -9,7 +9,6 @@ from keras_gating import _backend
 from keras_gating.diagnostics.gate_layers import has_gate
 from keras_gating.diagnostics.gate_layers import sublayers
 from keras_gating.diagnostics.guard import compiled_call
-from keras_gating.diagnostics.guard import eager_steps_only
 from keras_gating.functional import recording
 
 _KNOWN_PACKAGES = ("keras", "keras_gating")
@@ -56,7 +55,7 @@ def watch_gates(model, on_call):
         )
 
     synchronize(model)
-    with eager_steps_only(model), recording.observe(observer):
+    with recording.observe(observer):
         yield
 
 

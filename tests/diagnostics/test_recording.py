@@ -1,6 +1,7 @@
 """Which gates are recorded, and what is left behind: nothing."""
 
 import functools
+import inspect
 import threading
 
 import keras
@@ -10,6 +11,7 @@ import pytest
 from keras_gating import functional
 from keras_gating import geometry
 from keras_gating import layers
+from keras_gating.diagnostics import gate_statistics
 from keras_gating.diagnostics import record_gates
 from tests.diagnostics import models
 from tests.utils import assert_close
@@ -253,6 +255,30 @@ def test_a_function_compiled_before_is_noticed():
     with pytest.raises(Exception, match="No gate of the model|eager calls"):
         with record_gates(layer):
             traced(x)
+    assert_clean(layer)
+
+
+def test_only_recordings_guard_the_steps_of_models():
+    layer = layers.GLU(3, name="glu")
+    x = np.ones((4, 2), "float32")
+    layer(x)
+    seen = []
+
+    def batches():
+        seen.append(set(METHODS) & set(vars(keras.Model)))
+        yield x
+
+    # It calls the layer itself: no step of a model can get in between.
+    gate_statistics(layer, batches(), steps=1, progress=False)
+    assert seen == [set()]
+    before = {name: getattr(keras.Model, name) for name in METHODS}
+    with record_gates(layer):
+        for name, method in before.items():
+            guarded = getattr(keras.Model, name)
+            assert guarded is not method
+            assert inspect.signature(guarded) == inspect.signature(method)
+            assert guarded.__qualname__ == method.__qualname__
+        layer(x)
     assert_clean(layer)
 
 
