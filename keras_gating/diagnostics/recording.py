@@ -45,8 +45,9 @@ def record_gates(model, scores=False):
 
     Raises:
         ValueError: for a model without gates (with `scores=True`, without
-            gates and attention), for compiled or traced calls, and at the end
-            if no gate and no attention of the model was called.
+            gates and attention), for compiled or traced calls, on JAX for a
+            part of a model that is being fitted, and at the end if no gate and
+            no attention of the model was called.
 
     Example:
 

@@ -297,6 +297,14 @@ class Callback(keras.callbacks.Callback):
         self.means.append(gate.values.mean())
 
 
+def without_compiler(monkeypatch):
+    """On torch: quick, and no compiler of C++ is needed."""
+    if keras.config.backend() == "torch":
+        import torch
+
+        monkeypatch.setattr(torch, "compile", lambda function: function)
+
+
 @functools.cache
 def fitted():
     inner = layers.GLU(1, name="glu")
@@ -308,14 +316,48 @@ def fitted():
     return outer, inner
 
 
+class InnerCallback(keras.callbacks.Callback):
+    """Records a part of the model that is fitted."""
+
+    def __init__(self, inner, x):
+        super().__init__()
+        self.inner = inner
+        self.x = x
+        self.records = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        if keras.config.backend() == "jax":
+            for observe in (
+                lambda: record_gates(self.inner).__enter__(),
+                lambda: gate_statistics(self.inner, self.x, progress=False),
+            ):
+                with pytest.raises(ValueError, match="jax_state_sync.*2 of"):
+                    observe()
+            assert_clean(self.inner)
+            self.model.jax_state_sync()
+        with record_gates(self.inner) as record:
+            self.inner(self.x)
+        self.records.append(record[self.inner.path].values)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.compile.*")
+def test_parts_of_a_model_that_is_fitted(monkeypatch):
+    outer, inner = fitted()
+    without_compiler(monkeypatch)
+    x, y = np.ones((4, 3), "float32"), np.zeros((4, 1), "float32")
+    callback = InnerCallback(inner, x)
+    outer.fit(x, y, batch_size=2, verbose=0, callbacks=[callback])
+    before, after = callback.records
+    assert not np.allclose(before, after)
+    with record_gates(inner) as record:
+        outer(x)
+    np.testing.assert_array_equal(record[inner.path].values, after)
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.compile.*")
 def test_compiled_steps_are_errors(monkeypatch):
     outer, inner = fitted()
-    if keras.config.backend() == "torch":
-        import torch
-
-        # Quick, and no compiler of C++ is needed.
-        monkeypatch.setattr(torch, "compile", lambda function: function)
+    without_compiler(monkeypatch)
     x, y = np.ones((4, 3), "float32"), np.zeros((4, 1), "float32")
     callback = Callback(x)
     outer.fit(x, y, batch_size=2, verbose=0, callbacks=[callback])
