@@ -15,6 +15,7 @@ from keras_gating.diagnostics.gate_layers import sublayers
 from keras_gating.diagnostics.watching import UniquePaths
 from keras_gating.diagnostics.watching import readable
 from keras_gating.functional import masks
+from keras_gating.functional import recording
 from keras_gating.functional.gate import to_float32
 from keras_gating.layers import GatedAttention
 
@@ -23,6 +24,11 @@ _KINDS = (
     keras.layers.MultiHeadAttention,
     keras.layers.GroupQueryAttention,
 )
+
+_METHOD = "_compute_attention"
+_FLAG = "return_attention_scores"
+
+_lock = threading.Lock()
 
 
 class AttentionCall(typing.NamedTuple):
@@ -51,11 +57,11 @@ def watch_attention(model, on_call):
     Outputs stay what they are, to the last bit: the layers attend as they
     always do, and the probabilities are computed beside that.
     """
-    paths = UniquePaths(model)
+    observer = _Observer(threading.get_ident(), UniquePaths(model), on_call)
     layers = attention_layers(model)
     with contextlib.ExitStack() as stack:
         for layer in layers:
-            stack.enter_context(_wrapped(layer, paths, on_call))
+            stack.enter_context(_observed(layer, observer))
         yield
         later = [
             layer for layer in attention_layers(model) if layer not in layers
@@ -69,40 +75,73 @@ def watch_attention(model, on_call):
 
 
 @contextlib.contextmanager
-def _wrapped(layer, paths, on_call):
-    """Replaces `_compute_attention` of one object, for one thread.
+def _observed(layer, observer):
+    """Hands the calls of one layer to an observer as well.
 
-    It goes into the `__dict__`: an assignment would be tracked by Keras.
+    Contexts of several threads may end in any order, so they share one wrapper
+    and the last one takes it away. It goes into the `__dict__`: an assignment
+    would be tracked by Keras.
     """
-    own = layer.__dict__
-    missing = object()
-    before = own.get("_compute_attention", missing)
-    original = layer._compute_attention
-    thread = threading.get_ident()
-
-    @functools.wraps(original)
-    def compute_attention(*args, **kwargs):
-        result = original(*args, **kwargs)
-        if threading.get_ident() == thread and not _backend.is_symbolic():
-            path = paths.path(layer, layer.path)
-            scores, layout = _probabilities(
-                layer, original, args, kwargs, result
-            )
-            on_call(AttentionCall(path, readable(scores, path), layout))
-        return result
-
-    own["_compute_attention"] = compute_attention
+    own = vars(layer)
+    with _lock:
+        wrapper = own.get(_METHOD)
+        if not isinstance(wrapper, _Wrapper):
+            wrapper = own[_METHOD] = _Wrapper(layer)
+        wrapper.observers.append(observer)
     try:
         yield
     finally:
-        if before is missing:
-            del own["_compute_attention"]
+        with _lock:
+            wrapper.observers.remove(observer)
+            # Somebody else may have put something around it.
+            if not wrapper.observers and own.get(_METHOD) is wrapper:
+                wrapper.restore()
+
+
+class _Observer(typing.NamedTuple):
+    thread: int
+    paths: UniquePaths
+    on_call: typing.Callable
+
+
+class _Wrapper:
+    """Takes the place of `_compute_attention` of one object."""
+
+    def __init__(self, layer):
+        original = getattr(layer, _METHOD)
+        functools.update_wrapper(self, original)
+        self.original = original
+        self.layer = layer
+        self.is_own = _METHOD in vars(layer)
+        self.observers = []
+
+    def restore(self):
+        if self.is_own:
+            vars(self.layer)[_METHOD] = self.original
         else:
-            own["_compute_attention"] = before
+            del vars(self.layer)[_METHOD]
+
+    def __call__(self, *args, **kwargs):
+        result = self.original(*args, **kwargs)
+        thread = threading.get_ident()
+        observers = [
+            observer
+            for observer in list(self.observers)
+            if observer.thread == thread
+        ]
+        if observers and not _backend.is_symbolic():
+            scores, layout = _probabilities(
+                self.layer, self.original, args, kwargs, result
+            )
+            for observer in observers:
+                path = observer.paths.path(self.layer, self.layer.path)
+                call = AttentionCall(path, readable(scores, path), layout)
+                observer.on_call(call)
+        return result
 
 
 def _probabilities(layer, original, args, kwargs, result):
-    call = inspect.signature(original).bind(*args, **kwargs).arguments
+    call = _arguments(layer, original, args, kwargs)
     query, key, value = (call[name] for name in ("query", "key", "value"))
     rank = len(query.shape) - 1
     layout = functional.AttentionLayout.resolve(rank, _axes(layer))
@@ -116,7 +155,7 @@ def _probabilities(layer, original, args, kwargs, result):
         ]
         causal = layout.with_heads(functional.causal_mask(*sizes))
         mask = masks.intersection(mask, causal)
-    if _is_overridden(layer):
+    if _is_overridden(layer, original):
         # What it computes only the layer itself can tell.
         scores = _own_scores(layer, original, args, kwargs, result)
     else:
@@ -135,6 +174,32 @@ def _probabilities(layer, original, args, kwargs, result):
     return scores, layout
 
 
+def _arguments(layer, original, args, kwargs):
+    """The arguments of a call under the names that Keras has for them.
+
+    It passes them by position, so an override may name them as it likes or
+    take `*args`. Where one after the first three kept a name of Keras, that
+    says which argument is meant.
+    """
+    signature = inspect.signature(original)
+    bound = signature.bind(*args, **kwargs)
+    call = {**bound.arguments, **bound.kwargs}
+    names = _parameters(layer)
+    for number, (name, value) in enumerate(zip(names, bound.args)):
+        if number < 3 or name not in signature.parameters:
+            call[name] = value
+    return call
+
+
+def _method(layer):
+    kind = next(kind for kind in _KINDS if isinstance(layer, kind))
+    return kind._compute_attention
+
+
+def _parameters(layer):
+    return list(inspect.signature(_method(layer)).parameters)[1:]
+
+
 def _axes(layer):
     if isinstance(layer, GatedAttention):
         return layer.layout.axes
@@ -142,23 +207,36 @@ def _axes(layer):
     return getattr(layer, "_attention_axes", None)
 
 
-def _is_overridden(layer):
-    kind = next(kind for kind in _KINDS if isinstance(layer, kind))
-    return type(layer)._compute_attention is not kind._compute_attention
+def _is_overridden(layer, original):
+    return getattr(original, "__func__", None) is not _method(layer)
 
 
 def _own_scores(layer, original, args, kwargs, result):
     scores = result[1]
-    parameters = inspect.signature(original).parameters
-    if scores is None and "return_attention_scores" in parameters:
-        # Beneath an outer recording, which has seen this call already.
-        original = inspect.unwrap(original)
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.arguments["return_attention_scores"] = True
-        scores = original(*call.args, **call.kwargs)[1]
+    if scores is None:
+        asking = _asking_for_scores(layer, original, args, kwargs)
+        if asking is not None:
+            # Gates inside of it have been seen.
+            with recording.observe(None):
+                scores = original(*asking.args, **asking.kwargs)[1]
     if scores is None:
         raise ValueError(
             f"{type(layer).__name__} overrides `_compute_attention` and gives "
             f"no scores. Received: layer {layer.name!r}"
         )
     return scores
+
+
+def _asking_for_scores(layer, original, args, kwargs):
+    """The call with the flag set, or `None` if it has none."""
+    signature = inspect.signature(original)
+    if _FLAG in signature.parameters:
+        call = signature.bind(*args, **kwargs)
+        call.arguments[_FLAG] = True
+        return call
+    names = _parameters(layer)
+    if _FLAG not in names or len(args) <= names.index(_FLAG):
+        return None
+    args = list(args)
+    args[names.index(_FLAG)] = True
+    return signature.bind(*args, **kwargs)

@@ -1,6 +1,7 @@
 """Refuses compiled steps of a model while its gates are watched."""
 
 import contextlib
+import functools
 import threading
 
 import keras
@@ -27,7 +28,8 @@ def eager_steps_only(model):
     A step that was compiled before runs none of its Python code, so nothing
     else would notice that it cannot be observed. The model that is fitted may
     contain `model`, so the methods are replaced on `keras.Model`, for all
-    threads, and check which thread calls.
+    threads, and check which thread calls. A subclass that overrides them and
+    never calls those of `keras.Model` is not guarded.
     """
     entry = (threading.get_ident(), model)
     with _lock:
@@ -71,6 +73,7 @@ def _uninstall():
 
 
 def _guarded(name, original):
+    @functools.wraps(original)
     def make(self, *args, **kwargs):
         if _backend.has_compiled_steps(self) and _is_watched(self):
             kind = name.removeprefix("make_").removesuffix("_function")

@@ -2,6 +2,7 @@ import contextlib
 
 from keras_gating.diagnostics.attention import attention_layers
 from keras_gating.diagnostics.attention import watch_attention
+from keras_gating.diagnostics.guard import eager_steps_only
 from keras_gating.diagnostics.record import GateRecord
 from keras_gating.diagnostics.watching import may_have_gates
 from keras_gating.diagnostics.watching import no_gates
@@ -24,7 +25,9 @@ def record_gates(model, scores=False):
     the model, or of one that contains it, raises, and so does a call that is
     traced by `jit`, `tf.function`, `torch.compile` or a vectorized map. A
     function of your own that was compiled *before* does not reach Python; it
-    is noticed at the end, when nothing at all was recorded.
+    is noticed at the end, when nothing at all was recorded. The same goes for
+    a model whose class overrides `make_train_function` (`…_test_…`,
+    `…_predict_…`) without a call of `super()`.
 
     Args:
         model: a `keras.Model` or a layer, built or not. Gates of layers that
@@ -42,8 +45,9 @@ def record_gates(model, scores=False):
 
     Raises:
         ValueError: for a model without gates (with `scores=True`, without
-            gates and attention), for compiled or traced calls, and at the end
-            if no gate and no attention of the model was called.
+            gates and attention), for compiled or traced calls, on JAX for a
+            part of a model that is being fitted, and at the end if no gate and
+            no attention of the model was called.
 
     Example:
 
@@ -64,6 +68,7 @@ def record_gates(model, scores=False):
         raise no_gates(model)
     record = GateRecord()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(eager_steps_only(model))
         stack.enter_context(watch_gates(model, record.add_gate))
         if scores:
             stack.enter_context(watch_attention(model, record.add_scores))

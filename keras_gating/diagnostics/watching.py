@@ -9,7 +9,6 @@ from keras_gating import _backend
 from keras_gating.diagnostics.gate_layers import has_gate
 from keras_gating.diagnostics.gate_layers import sublayers
 from keras_gating.diagnostics.guard import compiled_call
-from keras_gating.diagnostics.guard import eager_steps_only
 from keras_gating.functional import recording
 
 _KNOWN_PACKAGES = ("keras", "keras_gating")
@@ -56,7 +55,7 @@ def watch_gates(model, on_call):
         )
 
     synchronize(model)
-    with eager_steps_only(model), recording.observe(observer):
+    with recording.observe(observer):
         yield
 
 
@@ -75,11 +74,32 @@ def synchronize(model):
     """Gives a model its weights back in the middle of an epoch.
 
     On JAX a running `fit` keeps them to itself until the epoch ends; callbacks
-    may ask for them.
+    may ask for them. Only the model that is fitted can give them, so for a
+    part of it this raises while they are gone.
     """
     sync = getattr(model, "jax_state_sync", None)
     if sync is not None:
         sync()
+    gone = [weight.path for weight in model.weights if not _has_value(weight)]
+    if gone:
+        raise ValueError(
+            "Weights have no values at the moment: on JAX `fit`, `evaluate` "
+            "and `predict` keep those of the model that they run, and of all "
+            "that is inside of it, to themselves. Observe that model, or call "
+            "its `jax_state_sync()` before. Received: "
+            f"{type(model).__name__} {model.name!r} without a value for "
+            f"{len(gone)} of its weights, {gone[0]!r} the first"
+        )
+
+
+def _has_value(variable):
+    try:
+        # Not `_value`: a stateless scope may have the value instead.
+        return variable.value is not None
+    except TypeError:
+        # Keras takes it for one that was never initialized, and calls an
+        # initializer that it no longer has.
+        return False
 
 
 def has_gates(model):

@@ -1,6 +1,7 @@
 """Which gates are recorded, and what is left behind: nothing."""
 
 import functools
+import inspect
 import threading
 
 import keras
@@ -10,6 +11,7 @@ import pytest
 from keras_gating import functional
 from keras_gating import geometry
 from keras_gating import layers
+from keras_gating.diagnostics import gate_statistics
 from keras_gating.diagnostics import record_gates
 from tests.diagnostics import models
 from tests.utils import assert_close
@@ -256,6 +258,30 @@ def test_a_function_compiled_before_is_noticed():
     assert_clean(layer)
 
 
+def test_only_recordings_guard_the_steps_of_models():
+    layer = layers.GLU(3, name="glu")
+    x = np.ones((4, 2), "float32")
+    layer(x)
+    seen = []
+
+    def batches():
+        seen.append(set(METHODS) & set(vars(keras.Model)))
+        yield x
+
+    # It calls the layer itself: no step of a model can get in between.
+    gate_statistics(layer, batches(), steps=1, progress=False)
+    assert seen == [set()]
+    before = {name: getattr(keras.Model, name) for name in METHODS}
+    with record_gates(layer):
+        for name, method in before.items():
+            guarded = getattr(keras.Model, name)
+            assert guarded is not method
+            assert inspect.signature(guarded) == inspect.signature(method)
+            assert guarded.__qualname__ == method.__qualname__
+        layer(x)
+    assert_clean(layer)
+
+
 class Callback(keras.callbacks.Callback):
     """Records from within a compiled `fit`."""
 
@@ -271,6 +297,14 @@ class Callback(keras.callbacks.Callback):
         self.means.append(gate.values.mean())
 
 
+def without_compiler(monkeypatch):
+    """On torch: quick, and no compiler of C++ is needed."""
+    if keras.config.backend() == "torch":
+        import torch
+
+        monkeypatch.setattr(torch, "compile", lambda function: function)
+
+
 @functools.cache
 def fitted():
     inner = layers.GLU(1, name="glu")
@@ -282,14 +316,48 @@ def fitted():
     return outer, inner
 
 
+class InnerCallback(keras.callbacks.Callback):
+    """Records a part of the model that is fitted."""
+
+    def __init__(self, inner, x):
+        super().__init__()
+        self.inner = inner
+        self.x = x
+        self.records = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        if keras.config.backend() == "jax":
+            for observe in (
+                lambda: record_gates(self.inner).__enter__(),
+                lambda: gate_statistics(self.inner, self.x, progress=False),
+            ):
+                with pytest.raises(ValueError, match="jax_state_sync.*2 of"):
+                    observe()
+            assert_clean(self.inner)
+            self.model.jax_state_sync()
+        with record_gates(self.inner) as record:
+            self.inner(self.x)
+        self.records.append(record[self.inner.path].values)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.compile.*")
+def test_parts_of_a_model_that_is_fitted(monkeypatch):
+    outer, inner = fitted()
+    without_compiler(monkeypatch)
+    x, y = np.ones((4, 3), "float32"), np.zeros((4, 1), "float32")
+    callback = InnerCallback(inner, x)
+    outer.fit(x, y, batch_size=2, verbose=0, callbacks=[callback])
+    before, after = callback.records
+    assert not np.allclose(before, after)
+    with record_gates(inner) as record:
+        outer(x)
+    np.testing.assert_array_equal(record[inner.path].values, after)
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.compile.*")
 def test_compiled_steps_are_errors(monkeypatch):
     outer, inner = fitted()
-    if keras.config.backend() == "torch":
-        import torch
-
-        # Quick, and no compiler of C++ is needed.
-        monkeypatch.setattr(torch, "compile", lambda function: function)
+    without_compiler(monkeypatch)
     x, y = np.ones((4, 3), "float32"), np.zeros((4, 1), "float32")
     callback = Callback(x)
     outer.fit(x, y, batch_size=2, verbose=0, callbacks=[callback])

@@ -1,11 +1,16 @@
 """Attention probabilities against NumPy, and outputs that stay the same."""
 
+import functools
+import threading
+
 import keras
 import numpy as np
 import pytest
 
+from keras_gating import functional
 from keras_gating.diagnostics import attention_sink
 from keras_gating.diagnostics import record_gates
+from keras_gating.diagnostics.attention import watch_attention
 from keras_gating.layers import GatedAttention
 from tests.diagnostics.test_recording import assert_clean
 from tests.utils import assert_close
@@ -180,6 +185,63 @@ def test_layers_with_an_attention_of_their_own():
     assert_clean(silent)
 
 
+def unchanged(method):
+    """As many decorators are: `inspect` looks through it."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        return method(*args, **kwargs)
+
+    return call
+
+
+class Renamed(keras.layers.MultiHeadAttention):
+    """Half as sharp as Keras has it, under names of its own."""
+
+    @unchanged
+    def _compute_attention(self, q, k, v, mask=None, mode=None, told=False):
+        q = functional.apply_gate(q, q * 0.0, "sigmoid", owner=self)
+        return super()._compute_attention(q, k, v, mask, mode, told)
+
+
+class Same(Renamed):
+    """The same for the flag by name."""
+
+    @unchanged
+    def _compute_attention(
+        self, q, k, v, mask=None, mode=None, return_attention_scores=False
+    ):
+        flag = return_attention_scores
+        return super()._compute_attention(q, k, v, mask, mode, flag)
+
+
+class Anonymous(Renamed):
+    """The same without any names."""
+
+    def _compute_attention(self, *args, **kwargs):
+        return super()._compute_attention(*args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [Renamed, Same, Anonymous])
+def test_overrides_may_name_and_decorate_as_they_like(kind):
+    x = np.random.default_rng(0).normal(size=(1, 3, 6)).astype("float32")
+    own = kind(HEADS, SIZE, name="own")
+    own(x, x)
+    random_weights(own)
+    mask = np.array([[[1, 1, 0], [0, 0, 0], [1, 1, 1]]], "bool")
+    before = to_numpy(own(x, x, attention_mask=mask))
+    with record_gates(own, scores=True) as record:
+        after = to_numpy(own(x, x, attention_mask=mask))
+    np.testing.assert_array_equal(before, after)
+    for weight in own.query_dense.weights:
+        weight.assign(weight * 0.5)
+    (scores,) = record.scores["own"].calls
+    assert_close(scores, by_hand(own, x, mask), 1e-5)
+    # The gate was called twice, the second time for the scores alone.
+    assert len(record["own"].calls) == 1
+    assert_clean(own)
+
+
 def test_contexts_nest_and_late_layers_are_errors():
     x = np.random.default_rng(0).normal(size=(1, 3, 6)).astype("float32")
     inputs = keras.Input((3, 6))
@@ -210,6 +272,48 @@ def test_contexts_nest_and_late_layers_are_errors():
     with record_gates(late, scores=True) as record:
         late(x)
     assert len(record.scores) == 1
+
+
+def test_contexts_may_end_in_any_order():
+    attention = layer("gated", name="attention")
+    x = np.ones((1, 3, 6), "float32")
+    attention(x, x)
+    own = [watch_attention(attention, calls.append) for calls in ([], [])]
+    own[0].__enter__()
+    own[1].__enter__()
+    own[0].__exit__(None, None, None)
+    own[1].__exit__(None, None, None)
+    assert_clean(attention)
+    # A recording in another thread starts in this one, and outlasts it.
+    entered, leave = threading.Event(), threading.Event()
+    others = []
+
+    def other():
+        with record_gates(attention, scores=True) as record:
+            others.append(record)
+            attention(x, x)
+            entered.set()
+            leave.wait(60)
+            attention(2.0 * x, x)
+            attention(x, x)
+
+    thread = threading.Thread(target=other)
+    with record_gates(attention, scores=True) as record:
+        thread.start()
+        assert entered.wait(60)
+        attention(x, x)
+    leave.set()
+    thread.join()
+    assert_clean(attention)
+    assert len(record.scores["attention"].calls) == 1
+    assert len(others[0].scores["attention"].calls) == 3
+    # One that someone has put there is there again.
+    replaced = attention._compute_attention
+    vars(attention)["_compute_attention"] = replaced
+    with record_gates(attention, scores=True) as record:
+        attention(x, x)
+    assert len(record.scores["attention"].calls) == 1
+    assert vars(attention).pop("_compute_attention") is replaced
 
 
 def test_sinks_of_arrays():
