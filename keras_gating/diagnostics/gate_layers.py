@@ -51,6 +51,9 @@ def real_positions(owner, values, mask):
         if mask.ndim == values.ndim:
             mask = np.moveaxis(mask, axes, range(len(axes)))
             mask = mask.reshape(mask.shape[: len(axes)])
+        if mask.ndim > len(axes):
+            # The gate covers axes of the mask, so it is of all they show.
+            mask = mask.any(axis=tuple(range(len(axes), mask.ndim)))
         # Axes that the mask lacks are the last of the positions.
         missing = len(axes) - mask.ndim
         mask = mask.reshape(*mask.shape, *[1] * missing)

@@ -116,6 +116,7 @@ class GateMonitor(keras.callbacks.Callback):
         self.async_safe = update_freq == "epoch"
         self.looks = []
         self.history = {}
+        self._scalars = {}
         self._step = self._epoch_start = 0
         self._warned = set()
         self._waited = 0
@@ -147,7 +148,7 @@ class GateMonitor(keras.callbacks.Callback):
             logs.update(learning_rate.learning_rates(self.model.optimizer))
         if not self.looks or self.looks[-1] != self._step:
             self._look()
-        logs.update({key: own[-1] for key, own in self.history.items()})
+        logs.update(self._scalars)
 
     def on_train_end(self, logs=None):
         if self._events is not None:
@@ -167,6 +168,7 @@ class GateMonitor(keras.callbacks.Callback):
             for name in self.statistics
             if name in summary
         }
+        self._scalars = scalars
         self.looks.append(self._step)
         for key, value in scalars.items():
             self.history.setdefault(key, []).append(value)

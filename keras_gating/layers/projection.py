@@ -76,13 +76,14 @@ class Projection(keras.layers.EinsumDense):
         if self.bias is None or keras.config.backend() != "torch":
             return super().call(inputs)
         created = tuple(self.bias.shape)
-        width = math.prod(created)
+        bound = tuple(self.kernel.shape)[: -len(created)]
         inputs = ops.convert_to_tensor(inputs)
-        free = len(inputs.shape) - (len(self.kernel.shape) - len(created))
-        leading = ops.shape(inputs)[:free]
+        leading = ops.shape(inputs)[: len(inputs.shape) - len(bound)]
+        # Not -1, which no size is for an empty batch.
+        depth, width = math.prod(bound), math.prod(created)
         outputs = _backend.linear(
-            ops.reshape(inputs, (*leading, -1)),
-            ops.reshape(self.kernel, (-1, width)),
+            ops.reshape(inputs, (*leading, depth)),
+            ops.reshape(self.kernel, (depth, width)),
             ops.reshape(self.bias, (width,)),
         )
         return self.activation(ops.reshape(outputs, (*leading, *created)))

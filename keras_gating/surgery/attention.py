@@ -242,7 +242,8 @@ def _check_identity(gate):
 
 
 def _largest(x):
-    largest = keras.ops.max(keras.ops.abs(keras.ops.convert_to_tensor(x)))
+    x = keras.ops.cast(keras.ops.convert_to_tensor(x), "float32")
+    largest = keras.ops.max(keras.ops.abs(x))
     return float(_backend.concrete(largest))
 
 

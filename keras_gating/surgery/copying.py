@@ -173,8 +173,13 @@ def _from_config(layer):
             name=layer.name,
             dtype=layer.dtype_policy,
         )
+    config = layer.get_config()
     try:
-        return type(layer).from_config(layer.get_config())
+        copy = type(layer).from_config(config)
+        if copy.name != layer.name:
+            # What Keras makes of a constructor with `**kwargs` has no name.
+            copy = type(layer).from_config({**config, "name": layer.name})
+        return copy
     except (NotImplementedError, TypeError, ValueError) as error:
         raise ValueError(
             f"Layer {layer.name!r} ({type(layer).__name__}) cannot be copied, "

@@ -1,5 +1,7 @@
 """Which layers of a model are meant."""
 
+import keras
+
 
 def selected(name, choice, layers):
     """The layers that a choice names.
@@ -16,6 +18,11 @@ def selected(name, choice, layers):
     Raises:
         ValueError: if nothing is chosen, and for names of no layer.
     """
+    if isinstance(choice, keras.layers.Layer):
+        raise ValueError(
+            f"`{name}` takes the name of a layer or a function of layers. "
+            f"Received: the layer {choice.name!r}"
+        )
     if choice is None:
         return list(layers)
     # Before a layer is built it has no path.

@@ -376,3 +376,12 @@ def test_event_files_are_written_without_tensorflow(tmp_path):
     np.testing.assert_allclose(
         histogram["sums"], [48, gates.sum(), np.square(gates).sum()], rtol=1e-5
     )
+
+
+def test_logs_are_of_the_gates_of_the_last_look():
+    monitor = GateMonitor(X, statistics=["mean"])
+    fit(two_gates(), monitor, 1)
+    inputs = keras.Input((4,))
+    other = keras.Model(inputs, Gate(name="third")(inputs))
+    other.compile("sgd", "mse")
+    assert sorted(fit(other, monitor, 1)) == ["gate/third/mean", "loss"]

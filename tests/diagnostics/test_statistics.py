@@ -283,3 +283,13 @@ def test_nothing_to_measure():
         gate_statistics(
             model(), np.zeros((models.BATCH, models.LENGTH), "int32")
         )
+
+
+def test_a_gate_that_covers_an_axis_of_the_mask():
+    """The second axis is gated, so a sample counts if it shows anything."""
+    tokens = keras.Input((4,), dtype="int32")
+    source = keras.Input((3,))
+    x = keras.layers.Embedding(9, 6, mask_zero=True)(tokens)
+    gated = keras.Model([tokens, source], layers.Gate(name="gate")(x, source))
+    data = [np.array([[1, 2, 0, 0], [0, 0, 0, 0]]), np.ones((2, 3), "float32")]
+    assert gate_statistics(gated, data)["gate"]["count"] == 4 * 6

@@ -95,3 +95,9 @@ def test_integers_are_gated_as_numbers():
     np.testing.assert_allclose(gated, inputs / 2)
     product = functional.apply_gate(np.array([2, 4]), np.array([0, 100]))
     np.testing.assert_allclose(to_numpy(product), [1.0, 4.0])
+
+
+def test_an_empty_batch_is_an_empty_output():
+    gate = Gate(granularity="headwise")
+    outputs = gate(np.ones((0, 2, 4), "float32"), source=np.ones((0, 3)))
+    assert tuple(outputs.shape) == (0, 2, 4)

@@ -260,3 +260,32 @@ def test_backbones_of_keras_hub(name, tmp_path):
     loaded = keras.models.load_model(tmp_path / "gated.keras")
     assert_same_function(model, gated, data)
     assert_same_function(gated, loaded, data)
+
+
+class Unnamed(layers.Layer):
+    """A block whose configuration is what Keras makes of the constructor."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = layers.MultiHeadAttention(2, 4, name="attention")
+
+    def build(self, shape):
+        self.attention.build(shape, shape)
+
+    def call(self, inputs):
+        return self.attention(inputs, inputs)
+
+
+def test_a_block_without_a_configuration_keeps_its_name():
+    inputs = keras.Input((5, 8))
+    model = keras.Model(inputs, Unnamed(name="block")(inputs))
+    gated = surgery.gate_attention(model)
+    assert gated.get_layer("block").name == "block"
+    kept = {weight.path for weight in gated.weights}
+    assert {weight.path for weight in model.weights} <= kept
+
+
+def test_a_layer_is_selected_by_its_name():
+    model = with_holder()
+    with pytest.raises(ValueError, match="name of a layer.*'block'"):
+        surgery.gate_attention(model, select=model.get_layer("block"))
