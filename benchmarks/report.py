@@ -11,29 +11,31 @@ def print_rows(console, title, rows):
     shown = table(
         f"{title}: ratios, of ours to the other",
         "what",
-        "ours",
-        "other",
+        "ours / other",
         "ratio",
         "quartiles",
         "goal",
         "met",
-        "error",
     )
     for column in shown.columns[1:]:
         column.no_wrap = True
     for row in rows:
-        error = row.get("relative_error")
         shown.add_row(
             row["what"],
-            f"{row['ours']:.4g} {row['unit']}",
-            f"{row['other']:.4g} {row['unit']}",
-            f"{row['ratio']:.2g}",
-            f"{row['low']:.2g}–{row['high']:.2g}" if "low" in row else "",
+            f"{row['ours']:.3g} / {row['other']:.3g} {row['unit']}",
+            f"{row['ratio']:.3g}",
+            f"{row['low']:.3g}–{row['high']:.3g}" if "low" in row else "",
             f"≤ {row['goal']:.2g}",
             "yes" if row["ratio"] <= row["goal"] else "no",
-            "" if error is None else f"{error:.0e}",
         )
     console.print(shown)
+    errors = [row["relative_error"] for row in rows if "relative_error" in row]
+    if errors:
+        console.print(
+            "Greatest difference of what ours and the other compute, relative: "
+            f"{max(errors):.0e}",
+            highlight=False,
+        )
 
 
 def write(path, arguments, sizes, rows):
