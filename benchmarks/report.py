@@ -17,7 +17,7 @@ def print_rows(console, title, rows):
         "goal",
         "met",
     )
-    shown.columns[0].min_width = 24
+    shown.columns[0].min_width = 18
     for column in shown.columns[1:]:
         column.no_wrap = True
     for row in rows:
