@@ -46,18 +46,6 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
     return layer
 
 
-def inherit_trainable(layer):
-    """Passes a layer's `trainable=False` on to what `build` has created.
-
-    Keras does that when the attribute is set, which the constructor does
-    before there are any sub-layers.
-    """
-    if not layer.trainable:
-        # TensorFlow skips an assignment that does not change the attribute.
-        layer.trainable = True
-        layer.trainable = False
-
-
 def _is_mistaken_for_channels(bias_shape):
     """Whether Keras may add a bias of this shape along another axis.
 

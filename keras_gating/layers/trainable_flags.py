@@ -5,6 +5,26 @@ import keras
 _ENTRY = "trainable_parts"
 
 
+def set_trainable(layer, flag):
+    """Sets the flag of a layer and of all that is in it.
+
+    Keras passes the flag on when it is assigned, on TensorFlow only if it
+    changes.
+    """
+    layer.trainable = not flag
+    layer.trainable = flag
+
+
+def inherit_trainable(layer):
+    """Passes a layer's `trainable=False` on to what `build` has created.
+
+    Keras does that when the attribute is set, which the constructor does
+    before there are any sub-layers.
+    """
+    if not layer.trainable:
+        set_trainable(layer, False)
+
+
 def part_flags(layer):
     """The `trainable` flags of a layer and of all layers in it."""
     return [bool(part.trainable) for part in layer._flatten_layers()]
@@ -20,10 +40,8 @@ def set_part_flags(layer, flags):
             f"layer that was saved. Received: {flags}"
         )
     for part, flag in zip(parts, flags):
-        # The flag is passed on to what is in the part, which comes later; on
-        # TensorFlow only if it changes.
-        part.trainable = not flag
-        part.trainable = flag
+        # What is in a part comes after it.
+        set_trainable(part, flag)
 
 
 class FrozenParts(keras.layers.Layer):

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_gating.layers.trainable_flags import set_trainable
 from keras_gating.surgery import internals
 
 
@@ -113,9 +114,7 @@ class ModelCopy:
 
     def _finish(self):
         for model, copy in self._models:
-            # On TensorFlow an assignment that changes nothing does nothing.
-            copy.trainable = True
-            copy.trainable = model.trainable
+            set_trainable(copy, model.trainable)
         for layer, copy in self._plain:
             _copy_weights(layer, copy)
             _copy_flags(layer, copy)

@@ -3,6 +3,7 @@ import keras
 from keras_gating.layers import CBAM
 from keras_gating.layers import Gate
 from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.trainable_flags import set_trainable
 
 _GATES = (Gate, FeatureMapGate, CBAM)
 
@@ -49,9 +50,7 @@ def _has_gates(layer):
 
 
 def _freeze(layer):
-    # Twice, since TensorFlow skips an assignment that changes nothing.
-    layer.trainable = False
-    layer.trainable = True
+    set_trainable(layer, True)
     if isinstance(layer, _GATES):
         return
     if not _has_gates(layer):

@@ -9,9 +9,9 @@ from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.gate import Gate
 from keras_gating.layers.projection import dense
-from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import FrozenParts
+from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_arguments
 
 _NORMALIZATIONS = {

@@ -2,7 +2,7 @@ import keras
 
 from keras_gating.functional import checks
 from keras_gating.layers.attention.gated_attention import GatedAttention
-from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")

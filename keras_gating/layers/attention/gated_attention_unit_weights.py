@@ -11,8 +11,8 @@ from keras_gating.layers.attention.gated_attention_unit_checks import (
 )
 from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.projection import dense
-from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_arguments
 
 _NUM_BUCKETS = 32

@@ -2,7 +2,7 @@ import keras
 
 from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.spatial_gate import SpatialGate
-from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")

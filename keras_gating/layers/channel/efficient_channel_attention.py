@@ -9,7 +9,7 @@ from keras import regularizers
 from keras_gating.functional import checks
 from keras_gating.functional.pooling import position_mean
 from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")

@@ -9,7 +9,7 @@ from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import hide
 from keras_gating.functional.pooling import position_max
 from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.layers.projection import inherit_trainable
+from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 class _Conv2D(keras.layers.Conv2D):

@@ -10,8 +10,8 @@ from keras_gating.functional import checks
 from keras_gating.functional.glu import clamp
 from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.projection import dense
-from keras_gating.layers.projection import inherit_trainable
 from keras_gating.layers.quantization import QuantizedChildren
+from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_arguments
 from keras_gating.layers.weight_arguments import weight_config
 
