@@ -5,6 +5,7 @@ from keras_gating.diagnostics.paths import chosen_paths
 from keras_gating.diagnostics.record import AttentionScores
 from keras_gating.diagnostics.record import GateRecord
 from keras_gating.diagnostics.sinks import as_scores
+from keras_gating.diagnostics.sinks import recorded_scores
 from keras_gating.functional import checks
 
 _COLUMNS = 8
@@ -79,13 +80,8 @@ def plot_attention(scores, paths=None, sample=0, call=0, tokens=None):
 def _matrices(scores, paths, call):
     """From paths (`None` for an array) to `(B, heads, T, S)`."""
     if isinstance(scores, GateRecord):
-        if not scores.scores:
-            raise ValueError(
-                "The record holds no attention probabilities: pass "
-                f"`scores=True` to `record_gates`. Received: {scores!r}"
-            )
-        chosen = chosen_paths(paths, scores.scores)
-        own = {path: scores.scores[path] for path in chosen}
+        recorded = recorded_scores(scores)
+        own = {path: recorded[path] for path in chosen_paths(paths, recorded)}
     elif paths is not None:
         raise ValueError(
             f"`paths` chooses layers of a record. Received: paths={paths!r} "

@@ -45,21 +45,25 @@ def attention_sink(scores, token=0, skip=0):
         arXiv 2505.06708 (the first token's share, with and without gates).
     """
     if isinstance(scores, GateRecord):
-        if not scores.scores:
-            raise ValueError(
-                "The record holds no attention probabilities: pass "
-                "`scores=True` to `record_gates`. Received: "
-                f"scores={scores!r}"
-            )
         return {
             path: _share(own.matrices(), token, skip)
-            for path, own in scores.scores.items()
+            for path, own in recorded_scores(scores).items()
         }
     if isinstance(scores, AttentionScores):
         return _share(scores.matrices(), token, skip)
     if not isinstance(scores, (list, tuple)):
         scores = [scores]
     return _share([as_scores(one) for one in scores], token, skip)
+
+
+def recorded_scores(record):
+    """The attention probabilities of a record; raises if it has none."""
+    if not record.scores:
+        raise ValueError(
+            "The record holds no attention probabilities: pass `scores=True` "
+            f"to `record_gates`. Received: scores={record!r}"
+        )
+    return record.scores
 
 
 def as_scores(scores):

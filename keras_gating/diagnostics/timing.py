@@ -6,7 +6,7 @@ import time
 _SECONDS = 4.0
 
 
-def time_in_turns(calls, min_rounds, max_rounds):
+def time_in_turns(calls, min_rounds, max_rounds, clock=None):
     """Seconds of functions that take turns.
 
     What disturbs the machine then falls on all of them, and the ratio within
@@ -17,10 +17,13 @@ def time_in_turns(calls, min_rounds, max_rounds):
         calls: functions without arguments, by name.
         min_rounds: number of rounds, if one takes long.
         max_rounds: the same, if it does not.
+        clock: function that tells the seconds. Defaults to
+            `time.perf_counter`.
 
     Returns:
         Lists of seconds, one for each round, by name.
     """
+    clock = clock or time.perf_counter
     names = list(calls)
     seconds = {name: [] for name in names}
     start = time.perf_counter()
@@ -29,7 +32,7 @@ def time_in_turns(calls, min_rounds, max_rounds):
             break
         first = i % len(names)
         for name in names[first:] + names[:first]:
-            before = time.perf_counter()
+            before = clock()
             calls[name]()
-            seconds[name].append(time.perf_counter() - before)
+            seconds[name].append(clock() - before)
     return seconds
