@@ -176,7 +176,7 @@ def _from_config(layer):
     try:
         copy = type(layer).from_config(config)
         if copy.name != layer.name:
-            # What Keras makes of a constructor with `**kwargs` has no name.
+            # Keras' own configuration may lack the name.
             copy = type(layer).from_config({**config, "name": layer.name})
         return copy
     except (NotImplementedError, TypeError, ValueError) as error:

@@ -263,10 +263,10 @@ def test_backbones_of_keras_hub(name, tmp_path):
 
 
 class Unnamed(layers.Layer):
-    """A block whose configuration is what Keras makes of the constructor."""
+    """A block whose configuration, which Keras makes, has no name."""
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, **options):
+        super().__init__(**options)
         self.attention = layers.MultiHeadAttention(2, 4, name="attention")
 
     def build(self, shape):
@@ -278,7 +278,9 @@ class Unnamed(layers.Layer):
 
 def test_a_block_without_a_configuration_keeps_its_name():
     inputs = keras.Input((5, 8))
-    model = keras.Model(inputs, Unnamed(name="block")(inputs))
+    block = Unnamed(name="block")
+    assert "name" not in block.get_config()
+    model = keras.Model(inputs, block(inputs))
     gated = surgery.gate_attention(model)
     assert gated.get_layer("block").name == "block"
     kept = {weight.path for weight in gated.weights}
