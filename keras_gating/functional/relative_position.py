@@ -4,7 +4,6 @@ import math
 
 from keras import ops
 
-
 # More rows than these are made in so many blocks: each needs `t · (t + S)`
 # numbers, all at once need `T · (T + S)`.
 MANY_ROWS = 512
