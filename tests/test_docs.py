@@ -16,6 +16,7 @@ PUBLIC = [
     for package in (
         keras_gating.layers,
         keras_gating.diagnostics,
+        keras_gating.distribution,
         keras_gating.functional,
         keras_gating.geometry,
         keras_gating.surgery,

@@ -76,7 +76,7 @@ def test_imports_point_downward():
     # Geometry takes any callable and knows no layer.
     below["layers"] = below["geometry"] = ["_backend", "functional"]
     seen = [*below["layers"], "layers", "geometry", "_extras"]
-    below["diagnostics"] = below["surgery"] = seen
+    below["diagnostics"] = below["surgery"] = below["distribution"] = seen
     below["experiments"] = [*seen, "diagnostics", "surgery"]
     below["cli"] = [*below["experiments"], "experiments"]
     for path in MODULES:

@@ -12,6 +12,7 @@ from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_config
+from keras_gating.layers.weight_axes import creating
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -159,13 +160,14 @@ class Gate(QuantizedChildren):
         self._gated_sizes = inputs_shape[leading:]
         gated = self._gate_shape(self._gated_sizes)
         if self.source == "constant":
-            self.bias = self.add_weight(
-                name="bias",
-                shape=gated,
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )
+            with creating(gated, 0):
+                self.bias = self.add_weight(
+                    name="bias",
+                    shape=gated,
+                    initializer=self.bias_initializer,
+                    regularizer=self.bias_regularizer,
+                    constraint=self.bias_constraint,
+                )
             return
         common = {
             "kernel_regularizer": self.kernel_regularizer,
@@ -184,6 +186,7 @@ class Gate(QuantizedChildren):
             gated,
             self.use_bias,
             "projection",
+            split_axis=1,
             kernel_initializer=self._first_kernel(),
             bias_initializer=self.bias_initializer,
             bias_regularizer=self.bias_regularizer,

@@ -7,9 +7,10 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.layers.weight_axes import creating
 
 
-def dense(free, bound, output_shape, use_bias, name, **kwargs):
+def dense(free, bound, output_shape, use_bias, name, split_axis=None, **kwargs):
     """A projection of the last axes of its input.
 
     Args:
@@ -18,6 +19,8 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
         output_shape: sizes of the axes that replace them.
         use_bias: whether to add a bias of shape `output_shape`.
         name: name of the layer.
+        split_axis: axis of the kernel that `keras_gating.distribution` may
+            split over devices; the bias follows. Defaults to `None`, none.
         **kwargs: further arguments of `EinsumDense`; initializers are cloned,
             so that no two kernels start with equal numbers.
     """
@@ -41,6 +44,11 @@ def dense(free, bound, output_shape, use_bias, name, **kwargs):
         name=name,
         **kwargs,
     )
+    if split_axis is not None:
+        layer.split_axes["kernel"] = split_axis
+        # A bias has the axes that the kernel creates.
+        if split_axis >= bound:
+            layer.split_axes["bias"] = split_axis - bound
     # Otherwise Keras warns that the layer destroys the mask of its input.
     layer.supports_masking = True
     return layer
@@ -58,7 +66,19 @@ def _is_mistaken_for_channels(bias_shape):
 
 
 class Projection(keras.layers.EinsumDense):
-    """An `EinsumDense` whose product and bias are one step on torch."""
+    """An `EinsumDense` whose product and bias are one step on torch.
+
+    It also says which axis of its weights may be split over devices.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.split_axes = {}
+
+    def add_weight(self, *args, name=None, **kwargs):
+        shape = kwargs.get("shape", args[0] if args else ())
+        with creating(shape, self.split_axes.get(name)):
+            return super().add_weight(*args, name=name, **kwargs)
 
     def call(self, inputs, training=None):
         if self.bias is None or keras.config.backend() != "torch":

@@ -211,6 +211,8 @@ class AttentionWeights(QuantizedChildren, FrozenParts):
             sizes,
             self.use_bias,
             name,
+            # Heads: of what comes in for the output, else of what goes out.
+            split_axis=0 if bound == 2 else 1,
             **weight_arguments(self),
             activity_regularizer=self._activity_regularizer,
             dtype=self.dtype_policy,

@@ -46,6 +46,7 @@ class GatedAttentionUnitWeights(QuantizedChildren):
             inputs_shape,
             (2, self.hidden_dim),
             StackedInitializer(self.kernel_initializer),
+            split_axis=2,
         )
         self.shared_dense = self._dense(
             "shared", inputs_shape, (self.key_dim,), self.kernel_initializer
@@ -72,6 +73,7 @@ class GatedAttentionUnitWeights(QuantizedChildren):
             (*inputs_shape[:-1], self.hidden_dim),
             (self.width,),
             self.kernel_initializer,
+            split_axis=0,
         )
         inherit_trainable(self)
 
@@ -126,13 +128,16 @@ class GatedAttentionUnitWeights(QuantizedChildren):
     def _has_position(self, kind):
         return kind in as_positions(self.position)
 
-    def _dense(self, name, inputs_shape, sizes, kernel_initializer):
+    def _dense(
+        self, name, inputs_shape, sizes, kernel_initializer, split_axis=None
+    ):
         layer = dense(
             2,
             1,
             sizes,
             self.use_bias,
             name,
+            split_axis,
             **{
                 **weight_arguments(self),
                 "kernel_initializer": kernel_initializer,

@@ -67,6 +67,7 @@ class FeedForwardBase(QuantizedChildren):
             (self.output_dim or input_shape[-1],),
             self.use_bias,
             "projection",
+            split_axis=0,
             **weight_arguments(self),
             dtype=self._product_policy(),
         )
@@ -202,6 +203,7 @@ class FeedForward(FeedForwardBase):
             (self.hidden_dim,),
             self.use_bias,
             "hidden",
+            split_axis=1,
             activation=self.activation,
             **weight_arguments(self),
             dtype=self.dtype_policy,

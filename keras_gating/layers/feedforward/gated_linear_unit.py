@@ -81,6 +81,7 @@ class GatedLinearUnit(QuantizedChildren):
             (2, self.units),
             self.use_bias,
             "projection",
+            split_axis=2,
             **{
                 **weight_arguments(self),
                 "kernel_initializer": StackedInitializer(
