@@ -57,9 +57,31 @@ def test_search_finds(visit, query, target):
     assert not visit.problems
 
 
+def assert_formulas_are_seen(page):
+    """Also on a phone, where Material's rules once shrank them to a point."""
+    for width in (1280, PHONE["width"]):
+        page.set_viewport_size({"width": width, "height": 844})
+        boxes = [formula.bounding_box() for formula in page.locator(MATH).all()]
+        assert boxes
+        assert all(min(box["width"], box["height"]) > 4 for box in boxes)
+
+
 def test_formulas_are_typeset(visit):
     page = visit.open("guides/choosing/")
-    assert page.locator(MATH).count() == page.locator(".arithmatex").count() > 0
+    assert page.locator(MATH).count() == page.locator(".arithmatex").count()
+    assert_formulas_are_seen(page)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("api/gated-attention-unit", "GAU, FLASH; not FlashAttention"),
+        ("api/channel-gates", "SE block, squeeze-and-excitation"),
+        ("guides/coming-from", "timm"),
+    ],
+)
+def test_titles_have_the_words_people_search_for(visit, path, words):
+    assert words in visit.open(f"{path}/").title()
 
 
 def test_pages_without_formulas_load_no_mathjax(visit):
@@ -116,7 +138,7 @@ def test_notebook_is_there_with_its_outputs(visit, notebook):
         if cell["cell_type"] == "markdown"
     )
     if "$" in source:
-        assert page.locator(MATH).count() > 0
+        assert_formulas_are_seen(page)
     assert page.locator(".jp-CodeCell .highlight code span").count() > 0
 
 
