@@ -10,7 +10,7 @@ export const TICKS = [-100, -10, -1, 0, 1, 10, 100];
 
 const PALETTES = {
   light: {
-    stops: ["#163f8f", "#3f83cf", "#a9cdea", "#e8e5df", "#f6bd84", "#e4713a", "#9c1c24"],
+    stops: ["#163f8f", "#3f83cf", "#a9cdea", "#dfdcd6", "#f6bd84", "#e4713a", "#9c1c24"],
     degenerate: "#9a86c8",
     shadow: "rgba(20, 24, 40, 0.07)",
     line: "rgba(15, 20, 40, 0.30)",
@@ -18,10 +18,10 @@ const PALETTES = {
     halo: "#ffffff",
   },
   dark: {
-    stops: ["#a8d4ff", "#4f9bea", "#3a659e", "#5a5d68", "#a5683c", "#ef8a45", "#ffd09a"],
+    stops: ["#b5dcff", "#5aa9f5", "#4377ba", "#6a6d78", "#c07a45", "#f79d52", "#ffdcae"],
     degenerate: "#a48be0",
     shadow: "rgba(0, 0, 0, 0.22)",
-    line: "rgba(8, 10, 18, 0.42)",
+    line: "rgba(8, 10, 18, 0.36)",
     mark: "#ffffff",
     halo: "#15171e",
   },

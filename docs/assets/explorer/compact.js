@@ -10,9 +10,11 @@ import { number } from "./text.js";
 
 const SIZE = 41;
 const SPEED = 0.35; // radians a second
+const SEED = 15;
 
 export function fillCompact(place) {
   let basis = null;
+  let stop = () => {};
   let turns = !reducedMotion();
   const pause = button("", () => turn(!turns), { className: "cx-pause" });
   const { canvas, view } = turnable(
@@ -43,7 +45,7 @@ export function fillCompact(place) {
   }
 
   function update(value) {
-    const settings = { ...DEFAULTS, strength: value };
+    const settings = { ...DEFAULTS, seed: SEED, strength: value };
     const surface = mesh(settings, SIZE);
     const projection = project(surface.features, basis);
     basis = projection.basis;
@@ -62,7 +64,6 @@ export function fillCompact(place) {
 
   turn(turns);
   set(0); // the directions of the flat sheet are kept
-  let stop = () => {};
   if (reducedMotion()) set(1);
   else stop = ease(3000, set);
   whileSeen(canvas, (seconds) => {

@@ -20,6 +20,9 @@ import {
 } from "./jets.js";
 import { draw } from "./weights.js";
 
+/* The patch of queries is the square [−1.5, 1.5]². */
+export const HALF_SIDE = 1.5;
+
 /* Name of the gate of constant curvature among the functions. */
 export const CONSTANT_CURVATURE = "κ";
 
@@ -30,12 +33,12 @@ export const DEFAULTS = Object.freeze({
   tokens: 3,
   features: 3,
   kappa: 1,
-  seed: 1,
+  seed: 12,
 });
 
-/* The corners of the patch are at |u| = 0.95, so that κ ≥ −1 keeps the root
+/* The corners of the patch are at |u| = 0.85, so that κ ≥ −1 keeps the root
  * of 1 + κ|u|² real. */
-const QUERY_SCALE = 0.95 / Math.hypot(2, 2);
+const QUERY_SCALE = 0.85 / Math.hypot(HALF_SIDE, HALF_SIDE);
 
 /** The map (x, y) ↦ jets of all features. */
 export function createMap(settings) {

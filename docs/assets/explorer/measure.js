@@ -1,10 +1,8 @@
 /* Curvature of the map at points, on a mesh, and integrated over the patch. */
 
 import { curvatureAt } from "./curvature.js";
-import { createMap, signsOf } from "./map.js";
+import { createMap, HALF_SIDE, signsOf } from "./map.js";
 
-/* The patch of queries is the square [−2, 2]². */
-export const HALF_SIDE = 2;
 /* Curvature and totals below this are rounding. */
 export const ROUNDING = 1e-10;
 

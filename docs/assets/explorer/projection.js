@@ -17,12 +17,20 @@ export function project(features, previous) {
   const { values, vectors } = eigen(covariance(centred));
   const principal = vectors.slice(0, 3);
   const basis = previous ? aligned(principal, previous) : upright(principal, centred);
-  const points = centred.map((f) => basis.map((vector) => dot(vector, f)));
-  const radius = points.reduce((most, p) => Math.max(most, Math.hypot(...p)), 0);
-  for (const point of points)
-    for (let i = 0; i < 3; i++) point[i] /= radius || 1;
+  const points = fitted(centred.map((f) => basis.map((vector) => dot(vector, f))));
   const sum = (numbers) => numbers.reduce((total, value) => total + value, 0);
   return { points, basis, shown: sum(values.slice(0, 3)) / sum(values) };
+}
+
+/* Into the ball of radius 1, by the middle of the box around them. */
+function fitted(points) {
+  const middle = [0, 1, 2].map((i) => {
+    const along = points.map((point) => point[i]);
+    return (Math.min(...along) + Math.max(...along)) / 2;
+  });
+  const moved = points.map((point) => point.map((value, i) => value - middle[i]));
+  const radius = Math.max(...moved.map((point) => Math.hypot(...point)));
+  return moved.map((point) => point.map((value) => value / (radius || 1)));
 }
 
 /* The third direction points to the side where the middle of the patch is. */

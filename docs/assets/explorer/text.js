@@ -45,14 +45,17 @@ export function verdict(settings, totals) {
   }
   if (flat && tokens === 2)
     return "Flat: a scalar gate on a line of two tokens sweeps out a piece of a plane.";
-  if (flat)
-    return "Flat wherever it can be measured: what curvature there is stands on creases, which derivatives do not see.";
+  if (flat) return "Flat, wherever it can be measured.";
   const before = tokens === 3 ? "It would be flat without the gate" : "It is curved without the gate too";
   const how =
     settings.granularity === "headwise"
       ? "one factor for the whole head, which changes with the query"
       : "each feature has its own factor, which changes with the query";
-  return `Curved: ${how}. ${before}.`;
+  const closed =
+    settings.function === "ReLU" && totals.dropped > 0
+      ? " Where ReLU gates are shut features are zero, and the image loses its dimensions."
+      : "";
+  return `Curved: ${how}. ${before}.${closed}`;
 }
 
 function ofConstantCurvature({ kappa, strength }) {

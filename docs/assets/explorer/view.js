@@ -3,10 +3,11 @@
 import { colourAt, paletteOf, position } from "./colours.js";
 
 const DISTANCE = 4.5; // of the eye, in radii of the surface
-const ZOOM = 0.46; // radius of the surface, in sides of the canvas
-const GAP = 0.3; // from the lowest point to the floor
+const ZOOM = 0.45; // radius of the surface, in sides of the canvas
+const MIDDLE = 0.46; // of the surface, from the top of the canvas
+const GAP = 0.2; // from the lowest point to the floor
 const LINES = 8; // a line every so many cells
-const START = { turn: 0.6, tilt: 1.05 };
+const START = { turn: 0.6, tilt: 0.95 };
 
 export class SurfaceView {
   constructor(canvas, { floor = true } = {}) {
@@ -67,7 +68,7 @@ export class SurfaceView {
     if (this.floor && this.tilt < 1.5)
       this.drawShadow(points.map(([x, y]) => camera([x, y, this.surface.floor])), palette);
     context.lineJoin = "round";
-    context.lineWidth = 0.8 * ratio;
+    context.lineWidth = 0.7 * ratio;
     const cells = cellsOf(size, seen);
     for (const cell of cells) this.drawCell(cell, seen, places, palette, ratio);
     this.drawMark(seen[(size * size - 1) / 2], palette, ratio);
@@ -77,14 +78,14 @@ export class SurfaceView {
   camera(width, height) {
     const [ct, st] = [Math.cos(this.turn), Math.sin(this.turn)];
     const [cp, sp] = [Math.cos(this.tilt), Math.sin(this.tilt)];
-    const zoom = ZOOM * Math.min(width, height * 1.15);
+    const zoom = ZOOM * Math.min(width, height);
     return ([x, y, z]) => {
       const side = ct * x - st * y;
       const away = st * x + ct * y;
       const up = cp * away + sp * z;
       const near = cp * z - sp * away;
       const scale = (zoom * DISTANCE) / (DISTANCE - near);
-      return [width / 2 + scale * side, height / 2 - scale * up, near, [side, up, near]];
+      return [width / 2 + scale * side, MIDDLE * height - scale * up, near, [side, up, near]];
     };
   }
 
@@ -161,8 +162,8 @@ function lightOf(p, q, r, s) {
 }
 
 function shade(value, light) {
-  const shine = 46 * light ** 24;
-  return Math.min(value * (0.56 + 0.5 * light) + shine, 255);
+  const shine = 34 * light ** 24;
+  return Math.min(value * (0.66 + 0.42 * light) + shine, 255);
 }
 
 function trace(context, corners) {

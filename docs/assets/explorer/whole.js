@@ -15,11 +15,11 @@ const SIZE = 49;
 const PRESETS = [
   ["3 tokens, no gate", { function: "none", tokens: 3 }],
   ["8 tokens, no gate", { function: "none", tokens: 8 }],
-  ["Gate on each feature", { granularity: "elementwise" }],
-  ["Gate on the head", { granularity: "headwise" }],
-  ["Fixed gate", { granularity: "constant" }],
+  ["Elementwise gate", { granularity: "elementwise" }],
+  ["Headwise gate", { granularity: "headwise" }],
+  ["Constant gate", { granularity: "constant" }],
   ["Sphere", { function: CONSTANT_CURVATURE, kappa: 1 }],
-  ["Hyperbolic plane", { function: CONSTANT_CURVATURE, kappa: -1 }],
+  ["Hyperbolic", { function: CONSTANT_CURVATURE, kappa: -1 }],
 ];
 
 const NAMES = [
@@ -29,11 +29,12 @@ const NAMES = [
 ];
 
 const NUMBERS = [
-  ["centre", "K at the ring", "curvature where x = 0"],
+  ["centre", "K at the ring", "where x = 0"],
   ["absolute", "∫|K| dA", "how much it curves"],
   ["signed", "∫K dA", "signs cancel here"],
-  ["positive", "positive share", "of ∫|K| dA, sphere-like"],
+  ["positive", "positive", "share of ∫|K| dA"],
   ["largest", "largest |K|", "of the points drawn"],
+  ["degenerate", "degenerate", `of ${SIZE * SIZE} points`],
 ];
 
 export function fillWhole(place) {
@@ -59,7 +60,7 @@ export function fillWhole(place) {
     strength: slider("Gate strength", { min: 0, max: 1, step: 0.01, text: (s) => s.toFixed(2) }, change("strength")),
     function: select("Gate function", NAMES, change("function")),
     kappa: slider("Curvature κ", { min: -1, max: 4, step: 0.1, text: (k) => number(Math.round(10 * k) / 10) }, change("kappa")),
-    granularity: choice("One gate for", [["elementwise", "each feature"], ["headwise", "the head"], ["constant", "all inputs"]], change("granularity")),
+    granularity: choice("Granularity", [["elementwise", "elementwise"], ["headwise", "headwise"], ["constant", "constant"]], change("granularity")),
     tokens: slider("Tokens", { min: 2, max: MOST_TOKENS, step: 1 }, change("tokens")),
     features: choice("Features", [["3", "3, as drawn"], ["8", "8, projected"]], change("features", Number)),
   };
@@ -68,14 +69,10 @@ export function fillWhole(place) {
     button(name, () => show(values), { className: "cx-preset" }),
   );
 
+  const { strength, ...others } = fields;
   place.append(
     element("div", { className: "cx-presets", role: "group", "aria-label": "Examples" }, ...presets),
-    element(
-      "div",
-      { className: "cx-main" },
-      element("div", { className: "cx-figure" }, canvas, legend()),
-      element("div", { className: "cx-controls" }, ...Object.values(fields).map((field) => field.root), seed),
-    ),
+    element("div", { className: "cx-figure" }, canvas, strength.root, legend()),
     said,
     element(
       "dl",
@@ -84,6 +81,7 @@ export function fillWhole(place) {
         element("div", {}, element("dt", {}, name), outputs[key], element("dd", { className: "cx-meaning" }, meaning)),
       ),
     ),
+    element("div", { className: "cx-controls" }, ...Object.values(others).map((field) => field.root), seed),
     note,
     live,
   );
@@ -129,10 +127,11 @@ export function fillWhole(place) {
     outputs.signed.textContent = number(found.signed);
     outputs.positive.textContent = share(found.positive);
     outputs.largest.textContent = number(surface.largest);
+    outputs.degenerate.textContent = String(surface.degenerate);
     note.textContent = [
-      `Degenerate: ${surface.degenerate} of ${SIZE * SIZE} points drawn;`,
-      `the integrals leave out ${found.dropped} of ${found.nodes} nodes.`,
-      `The picture shows ${share(shown)} of the variance. Weights of seed ${settings.seed}.`,
+      `Integrals leave out ${found.dropped} of ${found.nodes} nodes.`,
+      `The picture shows ${share(shown)} of the variance.`,
+      `Weights: seed ${settings.seed}.`,
     ].join(" ");
     showControls();
     clearTimeout(announcing);
@@ -164,11 +163,10 @@ export function fillWhole(place) {
     const none = settings.function === "none";
     const constant = settings.function === CONSTANT_CURVATURE;
     fields.kappa.root.hidden = !constant;
+    for (const part of [fields.granularity.root, fields.tokens.root, fields.features.root, seed])
+      part.hidden = constant;
     fields.strength.input.disabled = none;
-    fields.granularity.input.disabled = none || constant;
-    fields.tokens.input.disabled = constant;
-    fields.features.input.disabled = constant;
-    seed.disabled = constant;
+    fields.granularity.input.disabled = none;
     presets.forEach((preset, i) => {
       const matches = Object.entries({ ...DEFAULTS, ...PRESETS[i][1] }).every(
         ([key, value]) => ["features", "seed"].includes(key) || settings[key] === value,
