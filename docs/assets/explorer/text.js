@@ -35,14 +35,7 @@ export function verdict(settings, totals) {
     return `Degenerate: ${tokens === 2 ? "two tokens span a line" : "the image has lost a dimension"}, and a line has no curvature.`;
   const flat = totals.absolute < ROUNDING;
   const moving = gated && settings.granularity !== "constant";
-  if (!moving) {
-    const gate = gated
-      ? "A gate that does not read the input only stretches axes"
-      : "Without a gate the output is a weighted mean of the values";
-    return flat
-      ? `Flat, exactly. ${gate}: three tokens span a plane, and the surface stays in it.`
-      : `Curved without a moving gate. ${gate}; ${tokens} tokens span ${Math.min(tokens - 1, features)} dimensions, so the surface has room to bend.`;
-  }
+  if (!moving) return ofStillGate(flat, gated, tokens, features);
   if (flat && tokens === 2)
     return "Flat: a scalar gate on a line of two tokens sweeps out a piece of a plane.";
   if (flat) return "Flat, wherever it can be measured.";
@@ -56,6 +49,17 @@ export function verdict(settings, totals) {
       ? " Where ReLU gates are shut features are zero, and the image loses its dimensions."
       : "";
   return `Curved: ${how}. ${before}.${closed}`;
+}
+
+function ofStillGate(flat, gated, tokens, features) {
+  const span = `${tokens} tokens span ${Math.min(tokens - 1, features)} dimensions`;
+  if (flat)
+    return gated
+      ? "Flat, exactly: three tokens span a plane, and a constant gate only stretches the axes."
+      : "Flat, exactly: three tokens span a plane, and a weighted mean of their values stays in it.";
+  return gated
+    ? `Curved, but not by the gate, which only stretches the axes: ${span}.`
+    : `Curved without any gate: ${span}, so a weighted mean of their values has room to bend.`;
 }
 
 function ofConstantCurvature({ kappa, strength }) {

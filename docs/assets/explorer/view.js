@@ -3,7 +3,7 @@
 import { colourAt, paletteOf, position } from "./colours.js";
 
 const DISTANCE = 4.5; // of the eye, in radii of the surface
-const ZOOM = 0.45; // radius of the surface, in sides of the canvas
+const ZOOM = 0.53; // radius of the surface, in sides of the canvas
 const MIDDLE = 0.46; // of the surface, from the top of the canvas
 const GAP = 0.2; // from the lowest point to the floor
 const LINES = 8; // a line every so many cells

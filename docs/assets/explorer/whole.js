@@ -166,6 +166,7 @@ export function fillWhole(place) {
     for (const part of [fields.granularity.root, fields.tokens.root, fields.features.root, seed])
       part.hidden = constant;
     fields.strength.input.disabled = none;
+    if (none) fields.strength.set(0);
     fields.granularity.input.disabled = none;
     presets.forEach((preset, i) => {
       const matches = Object.entries({ ...DEFAULTS, ...PRESETS[i][1] }).every(
