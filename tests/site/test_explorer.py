@@ -255,7 +255,7 @@ def test_new_weights(explorer):
 def test_examples_bend_in_sight_unless_motion_is_unwanted(explorer):
     strength = "document.querySelector('.cx-field input').value"
     begin = f"""async () => {{
-        document.querySelector('.cx-preset[aria-pressed=true]').click();
+        document.querySelector('.cx-examples [aria-pressed=true]').click();
         for (let frame = 0; frame < 3; frame++)
             await new Promise(requestAnimationFrame);
         return {strength};

@@ -10,18 +10,34 @@ export const TICKS = [-100, -10, -1, 0, 1, 10, 100];
 
 const PALETTES = {
   light: {
-    stops: ["#163f8f", "#3f83cf", "#a9cdea", "#dfdcd6", "#f6bd84", "#e4713a", "#9c1c24"],
+    stops: [
+      "#163f8f",
+      "#3f83cf",
+      "#a9cdea",
+      "#dfdcd6",
+      "#f6bd84",
+      "#e4713a",
+      "#9c1c24",
+    ],
     degenerate: "#9a86c8",
     shadow: "rgba(20, 24, 40, 0.07)",
-    line: "rgba(15, 20, 40, 0.30)",
+    line: "rgba(15, 20, 40, 0.22)",
     mark: "#16181f",
     halo: "#ffffff",
   },
   dark: {
-    stops: ["#b5dcff", "#5aa9f5", "#4377ba", "#6a6d78", "#c07a45", "#f79d52", "#ffdcae"],
+    stops: [
+      "#b5dcff",
+      "#5aa9f5",
+      "#4377ba",
+      "#6a6d78",
+      "#c07a45",
+      "#f79d52",
+      "#ffdcae",
+    ],
     degenerate: "#a48be0",
     shadow: "rgba(0, 0, 0, 0.22)",
-    line: "rgba(8, 10, 18, 0.36)",
+    line: "rgba(8, 10, 18, 0.28)",
     mark: "#ffffff",
     halo: "#15171e",
   },
@@ -29,7 +45,11 @@ const PALETTES = {
 
 export function paletteOf(dark) {
   const palette = dark ? PALETTES.dark : PALETTES.light;
-  return { ...palette, stops: palette.stops.map(channels), degenerate: channels(palette.degenerate) };
+  return {
+    ...palette,
+    stops: palette.stops.map(channels),
+    degenerate: channels(palette.degenerate),
+  };
 }
 
 /** Where curvature k stands on the scale, −1 to 1. */

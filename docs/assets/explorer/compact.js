@@ -35,7 +35,11 @@ export function fillCompact(place) {
     pause,
     strength.root,
     said,
-    element("a", { href: new URL("../../explorer/", import.meta.url).href }, "Open the curvature explorer"),
+    element(
+      "a",
+      { href: new URL("../../explorer/", import.meta.url).href },
+      "Open the curvature explorer",
+    ),
   );
 
   function turn(on) {

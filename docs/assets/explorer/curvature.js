@@ -34,7 +34,8 @@ export function curvatureAt(jets, signs = null) {
   const n11 = normal(h11.map((h) => a * a * h));
   const n12 = normal(along.map((h) => a * h));
   const n22 = normal(combine(b, along, c, across));
-  const k = (inner(n11, n22, signs) - inner(n12, n12, signs)) / gram.determinant;
+  const k =
+    (inner(n11, n22, signs) - inner(n12, n12, signs)) / gram.determinant;
   return {
     k: regular ? k : NaN,
     volume: r11 * r22 * Math.sqrt(Math.abs(gram.determinant)),
@@ -62,7 +63,11 @@ function orthonormal(first, second) {
 /* Of the frame, in the inner product: the identity in the Euclidean one. */
 function gramOf([e, f], signs) {
   if (signs === null) return { determinant: 1, least: 1, inverse: null };
-  const [ee, ef, ff] = [inner(e, e, signs), inner(e, f, signs), inner(f, f, signs)];
+  const [ee, ef, ff] = [
+    inner(e, e, signs),
+    inner(e, f, signs),
+    inner(f, f, signs),
+  ];
   const determinant = ee * ff - ef * ef;
   const inverse = [ff / determinant, -ef / determinant, ee / determinant];
   const [p, q, r] = inverse;

@@ -71,7 +71,9 @@ export function choice(label, options, onChange) {
   const group = element(
     "div",
     { className: "cx-choice" },
-    ...options.map(([, text], i) => element("label", {}, inputs[i], element("span", {}, text))),
+    ...options.map(([, text], i) =>
+      element("label", {}, inputs[i], element("span", {}, text)),
+    ),
   );
   group.addEventListener("change", (event) => onChange(event.target.value));
   const root = element(

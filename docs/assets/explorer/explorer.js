@@ -19,15 +19,18 @@ async function start() {
   }
 }
 
-/* The style sheet lies beside this file, so that a page needs one line. */
+/* The style sheets lie beside this file, so that a page needs one line. */
 function style() {
-  const href = new URL("explorer.css", import.meta.url).href;
-  const link = element("link", { rel: "stylesheet", href });
-  return new Promise((resolve) => {
-    link.addEventListener("load", resolve);
-    link.addEventListener("error", resolve);
+  const sheets = ["explorer.css", "controls.css"].map((name) => {
+    const href = new URL(name, import.meta.url).href;
+    const link = element("link", { rel: "stylesheet", href });
     document.head.append(link);
+    return new Promise((resolve) => {
+      link.addEventListener("load", resolve);
+      link.addEventListener("error", resolve);
+    });
   });
+  return Promise.all(sheets);
 }
 
 start();

@@ -79,6 +79,11 @@ export function legend() {
     ),
     bar,
     element("div", { className: "cx-ticks" }, ...ticks),
-    element("div", { className: "cx-key" }, "Gaussian curvature K", element("span", {}, swatch, " degenerate")),
+    element(
+      "div",
+      { className: "cx-key" },
+      "Gaussian curvature K",
+      element("span", {}, swatch, " degenerate"),
+    ),
   );
 }

@@ -41,8 +41,7 @@ export function totals(settings, resolution = NODES) {
   return {
     absolute,
     signed,
-    positive:
-      absolute > ROUNDING ? (absolute + signed) / (2 * absolute) : NaN,
+    positive: absolute > ROUNDING ? (absolute + signed) / (2 * absolute) : NaN,
     dropped,
     nodes: found.length,
   };
@@ -53,7 +52,10 @@ export function totals(settings, resolution = NODES) {
  * features and curvature of its points, NaN where degenerate.
  */
 export function mesh(settings, size) {
-  const steps = Array.from({ length: size }, (_, i) => (2 * i) / (size - 1) - 1);
+  const steps = Array.from(
+    { length: size },
+    (_, i) => (2 * i) / (size - 1) - 1,
+  );
   const found = onGrid(settings, steps);
   const curvature = found.map(({ kept, k }) => (kept ? k : NaN));
   const known = curvature.filter(Number.isFinite);

@@ -16,8 +16,12 @@ export function project(features, previous) {
   const centred = features.map((f) => f.map((value, i) => value - mean[i]));
   const { values, vectors } = eigen(covariance(centred));
   const principal = vectors.slice(0, 3);
-  const basis = previous ? aligned(principal, previous) : upright(principal, centred);
-  const points = fitted(centred.map((f) => basis.map((vector) => dot(vector, f))));
+  const basis = previous
+    ? aligned(principal, previous)
+    : upright(principal, centred);
+  const points = fitted(
+    centred.map((f) => basis.map((vector) => dot(vector, f))),
+  );
   const sum = (numbers) => numbers.reduce((total, value) => total + value, 0);
   return { points, basis, shown: sum(values.slice(0, 3)) / sum(values) };
 }
@@ -28,7 +32,9 @@ function fitted(points) {
     const along = points.map((point) => point[i]);
     return (Math.min(...along) + Math.max(...along)) / 2;
   });
-  const moved = points.map((point) => point.map((value, i) => value - middle[i]));
+  const moved = points.map((point) =>
+    point.map((value, i) => value - middle[i]),
+  );
   const radius = Math.max(...moved.map((point) => Math.hypot(...point)));
   return moved.map((point) => point.map((value) => value / (radius || 1)));
 }
@@ -72,9 +78,7 @@ export function eigen(symmetric) {
   for (let sweep = 0; sweep < 12; sweep++)
     for (let p = 0; p < size; p++)
       for (let q = p + 1; q < size; q++) rotate(a, v, p, q);
-  const order = a
-    .map((_, i) => i)
-    .sort((i, j) => a[j][j] - a[i][i]);
+  const order = a.map((_, i) => i).sort((i, j) => a[j][j] - a[i][i]);
   return {
     values: order.map((i) => Math.max(a[i][i], 0)),
     vectors: order.map((i) => v.map((row) => row[i])),

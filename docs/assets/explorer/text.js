@@ -39,7 +39,12 @@ export function verdict(settings, totals) {
   if (flat && tokens === 2)
     return "Flat: a scalar gate on a line of two tokens sweeps out a piece of a plane.";
   if (flat) return "Flat, wherever it can be measured.";
-  const before = tokens === 3 ? "It would be flat without the gate" : "It is curved without the gate too";
+  const before =
+    tokens === 2
+      ? "Without the gate it would be a line"
+      : tokens === 3
+        ? "Without the gate it would be flat"
+        : "It is curved without the gate too";
   const how =
     settings.granularity === "headwise"
       ? "one factor for the whole head, which changes with the query"
@@ -64,7 +69,11 @@ function ofStillGate(flat, gated, tokens, features) {
 
 function ofConstantCurvature({ kappa, strength }) {
   const shape =
-    kappa > 0 ? "a piece of a sphere" : kappa < 0 ? "a hyperbolic plane" : "a plane";
+    kappa > 0
+      ? "a piece of a sphere"
+      : kappa < 0
+        ? "a hyperbolic plane"
+        : "a plane";
   if (strength < 1)
     return `On the way from a plane to ${shape}: at strength 1 the curvature is ${number(kappa)} everywhere.`;
   if (kappa >= 0)
@@ -74,11 +83,14 @@ function ofConstantCurvature({ kappa, strength }) {
 
 /** The numbers in words, for screen readers. */
 export function spoken(totals, mesh) {
-  const said = (value) => number(value).replace("−", "minus ").replace("–", "unknown");
+  const said = (value) =>
+    number(value).replace("−", "minus ").replace("–", "unknown");
   return [
     `Curvature in the middle ${said(mesh.centre)}.`,
     `Total of its size ${said(totals.absolute)}, signed total ${said(totals.signed)}.`,
-    Number.isFinite(totals.positive) ? `${share(totals.positive)} positive.` : "",
+    Number.isFinite(totals.positive)
+      ? `${share(totals.positive)} positive.`
+      : "",
     `Largest size ${said(mesh.largest)}.`,
     mesh.degenerate ? `${mesh.degenerate} points degenerate.` : "",
   ].join(" ");

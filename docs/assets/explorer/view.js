@@ -4,8 +4,8 @@ import { colourAt, paletteOf, position } from "./colours.js";
 
 const DISTANCE = 4.5; // of the eye, in radii of the surface
 const ZOOM = 0.53; // radius of the surface, in sides of the canvas
-const MIDDLE = 0.46; // of the surface, from the top of the canvas
-const GAP = 0.2; // from the lowest point to the floor
+const MIDDLE = 0.44; // of the surface, from the top of the canvas
+const GAP = 0.14; // from the lowest point to the floor
 const LINES = 8; // a line every so many cells
 const START = { turn: 0.6, tilt: 0.95 };
 
@@ -66,11 +66,14 @@ export class SurfaceView {
     const { points, places, size } = this.surface;
     const seen = points.map(camera);
     if (this.floor && this.tilt < 1.5)
-      this.drawShadow(points.map(([x, y]) => camera([x, y, this.surface.floor])), palette);
+      this.drawShadow(
+        points.map(([x, y]) => camera([x, y, this.surface.floor])),
+        palette,
+      );
     context.lineJoin = "round";
     context.lineWidth = 0.7 * ratio;
     const cells = cellsOf(size, seen);
-    for (const cell of cells) this.drawCell(cell, seen, places, palette, ratio);
+    for (const cell of cells) this.drawCell(cell, seen, places, palette);
     this.drawMark(seen[(size * size - 1) / 2], palette, ratio);
   }
 
@@ -85,19 +88,29 @@ export class SurfaceView {
       const up = cp * away + sp * z;
       const near = cp * z - sp * away;
       const scale = (zoom * DISTANCE) / (DISTANCE - near);
-      return [width / 2 + scale * side, MIDDLE * height - scale * up, near, [side, up, near]];
+      return [
+        width / 2 + scale * side,
+        MIDDLE * height - scale * up,
+        near,
+        [side, up, near],
+      ];
     };
   }
 
   drawShadow(seen, palette) {
     const { context } = this;
     context.beginPath();
-    for (const cell of cellsOf(this.surface.size, seen)) trace(context, cell.corners.map((c) => seen[c]), true);
+    for (const cell of cellsOf(this.surface.size, seen))
+      trace(
+        context,
+        cell.corners.map((c) => seen[c]),
+        true,
+      );
     context.fillStyle = palette.shadow;
     context.fill();
   }
 
-  drawCell({ corners, row, column }, seen, places, palette, ratio) {
+  drawCell({ corners, row, column }, seen, places, palette) {
     const { context } = this;
     const [p, q, r, s] = corners.map((corner) => seen[corner]);
     const light = lightOf(p[3], q[3], r[3], s[3]);
@@ -110,11 +123,13 @@ export class SurfaceView {
     context.fill();
     context.stroke(); // closes the seams between neighbours
     context.beginPath();
-    const last = this.surface.size - 2;
-    if (row % LINES === 0) line(context, p, q);
-    if (column % LINES === 0) line(context, p, s);
-    if (row === last) line(context, s, r);
-    if (column === last) line(context, q, r);
+    // Both neighbours draw a line, since the later one covers it.
+    const last = this.surface.size - 1;
+    const lined = (index) => index % LINES === 0 || index === last;
+    if (lined(row)) line(context, p, q);
+    if (lined(row + 1)) line(context, s, r);
+    if (lined(column)) line(context, p, s);
+    if (lined(column + 1)) line(context, q, r);
     context.strokeStyle = palette.line;
     context.stroke();
   }
@@ -122,7 +137,10 @@ export class SurfaceView {
   /* A ring around the middle of the patch. */
   drawMark([x, y], palette, ratio) {
     const { context } = this;
-    for (const [colour, width] of [[palette.halo, 4], [palette.mark, 2]]) {
+    for (const [colour, width] of [
+      [palette.halo, 4],
+      [palette.mark, 2],
+    ]) {
       context.beginPath();
       context.arc(x, y, 5 * ratio, 0, 2 * Math.PI);
       context.strokeStyle = colour;

@@ -45,9 +45,6 @@ export function draw(seed) {
       }),
       MOST_TOKENS,
     ),
-    gates: take(
-      () => ({ kernel: take(gate, 2), bias: gate() }),
-      MOST_FEATURES,
-    ),
+    gates: take(() => ({ kernel: take(gate, 2), bias: gate() }), MOST_FEATURES),
   };
 }
