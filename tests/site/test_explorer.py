@@ -199,7 +199,7 @@ def test_degenerate_points_are_counted(explorer):
     page.wait_for_function(
         "document.querySelector('[data-number=absolute]').textContent === '–'"
     )
-    assert shown(page, "degenerate") == 49 * 49
+    assert shown(page, "degenerate") == 43 * 43
     assert "Degenerate" in page.inner_text(".cx-verdict")
 
 
@@ -304,7 +304,7 @@ def test_compact(explorer):
     page.wait_for_selector(".cx-numbers")
 
     page = fill(explorer(reduced_motion="no-preference"))
-    page.wait_for_function("document.querySelector('input').value === '1'")
+    page.wait_for_function("document.querySelector('.cx-field input').value === '1'")
     moving = picture(page)
     page.wait_for_timeout(200)
     assert picture(page) != moving

@@ -8,7 +8,7 @@ import { mesh, totals } from "./measure.js";
 import { project } from "./projection.js";
 import { number } from "./text.js";
 
-const SIZE = 41;
+const SIZE = 43;
 const SPEED = 0.35; // radians a second
 const SEED = 15;
 

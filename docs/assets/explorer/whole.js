@@ -9,7 +9,7 @@ import { mesh, totals } from "./measure.js";
 import { project } from "./projection.js";
 import { createReadout } from "./readout.js";
 
-const SIZE = 49; // points along each side of the patch
+const SIZE = 43; // points along each side of the patch
 const OPENING = 1800; // milliseconds
 const LABEL =
   "Output of gated attention, drawn as a surface and coloured by curvature. " +
