@@ -70,7 +70,7 @@ def on_page_markdown(markdown, page, **kwargs):
     lines = []
     for path in notebooks():
         title, question = title_and_question(path)
-        lines.append(f"* [{title}]({path.name}): {question}")
+        lines.append(f"1. [{title}]({path.name})  \n    {question}")
     return markdown.replace(MARKER, "\n".join(lines))
 
 
@@ -82,14 +82,15 @@ def title_and_question(path):
         for cell in cells
         if cell["cell_type"] == "markdown"
     )
-    match = re.search(r"^# (.+)\n+((?:.+\n?)+)", text, re.MULTILINE)
-    if match is None:
+    match = re.search(r"^# ([^\[\n]+)\n+((?:.+\n?)+)", text, re.MULTILINE)
+    if match is None or re.search(r"^#+ \[", text, re.MULTILINE):
         raise ValueError(
-            f"{path.name} must begin with a heading, '# Title', and a "
-            "paragraph after it, for the list of tutorials."
+            f"{path.name} must begin with its badge, a heading '# Title' "
+            "without links, and a paragraph that asks its question. Received: "
+            f"{text[:60]!r}…"
         )
     title, question = match.groups()
-    return title, " ".join(question.split())
+    return title, " ".join(question.split()).strip("*")
 
 
 def on_page_content(html, page, **kwargs):

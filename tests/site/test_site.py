@@ -147,30 +147,3 @@ def test_tutorials_are_listed(visit, notebook):
     page = visit.open("tutorials/")
     links = page.locator(f".md-content a[href$='{notebook.stem}/']")
     assert links.count() == 1
-
-
-@pytest.mark.skipif(
-    not (SITE / "explorer").exists(), reason="the site has no explorer"
-)
-def test_explorer_reacts(visit):
-    page = visit.open("explorer/")
-    explorer = page.locator(".curvature-explorer")
-    slider = explorer.locator("input[type=range]").first
-    canvas = explorer.locator("canvas").first
-
-    def state():
-        return explorer.inner_text(), canvas.screenshot()
-
-    before = state()
-    slider.focus()
-    for _ in range(5):
-        page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
-    if state() == before:
-        for _ in range(5):
-            page.keyboard.press("ArrowLeft")
-        page.wait_for_timeout(300)
-    text, picture = state()
-    assert text != before[0]
-    assert picture != before[1]
-    assert not visit.problems

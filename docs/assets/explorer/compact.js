@@ -1,0 +1,76 @@
+/* A small surface that turns by itself, with the strength of the gate. */
+
+import { ease, whileSeen } from "./animation.js";
+import { button, element, reducedMotion, slider } from "./dom.js";
+import { turnable } from "./figure.js";
+import { DEFAULTS } from "./map.js";
+import { mesh, totals } from "./measure.js";
+import { project } from "./projection.js";
+import { number } from "./text.js";
+
+const SIZE = 43;
+const SPEED = 0.35; // radians a second
+const SEED = 15;
+
+export function fillCompact(place) {
+  let basis = null;
+  let stop = () => {};
+  let turns = !reducedMotion();
+  const pause = button("", () => turn(!turns), { className: "cx-pause" });
+  const { canvas, view } = turnable(
+    "Output of gated attention, drawn as a surface. Arrow keys turn it.",
+    () => turn(false),
+  );
+  const said = element("p", { className: "cx-verdict", role: "status" });
+  const strength = slider(
+    "Gate",
+    { min: 0, max: 1, step: 0.01, text: (s) => `${Math.round(100 * s)} %` },
+    (value) => {
+      stop();
+      update(value);
+    },
+  );
+  place.append(
+    canvas,
+    pause,
+    strength.root,
+    said,
+    element(
+      "a",
+      { href: new URL("../../explorer/", import.meta.url).href },
+      "Open the curvature explorer",
+    ),
+  );
+
+  function turn(on) {
+    turns = on;
+    pause.textContent = on ? "❚❚" : "▶";
+    pause.setAttribute("aria-label", on ? "Stop turning" : "Turn");
+  }
+
+  function update(value) {
+    const settings = { ...DEFAULTS, seed: SEED, strength: value };
+    const surface = mesh(settings, SIZE);
+    const projection = project(surface.features, basis);
+    basis = projection.basis;
+    view.show(projection.points, surface.curvature, SIZE);
+    const { absolute } = totals(settings);
+    said.textContent =
+      value === 0
+        ? "No gate: attention to three tokens is flat."
+        : `The gate bends it: ∫|K| dA = ${number(absolute)}`;
+  }
+
+  function set(value) {
+    strength.set(value);
+    update(value);
+  }
+
+  turn(turns);
+  set(0); // the directions of the flat sheet are kept
+  if (reducedMotion()) set(1);
+  else stop = ease(3000, set);
+  whileSeen(canvas, (seconds) => {
+    if (turns) view.rotate(SPEED * seconds, 0);
+  });
+}
