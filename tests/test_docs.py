@@ -47,6 +47,17 @@ def test_every_public_name_is_on_one_api_page():
     assert sorted(documented) == sorted(PUBLIC)
 
 
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda p: p.name
+)
+def test_each_group_of_names_has_guidance(page):
+    """A paragraph between each heading and the first name below it."""
+    for section in re.split(r"^#+ ", page.read_text(), flags=re.MULTILINE)[1:]:
+        heading, _, rest = section.partition("\n")
+        prose = rest.partition(":::")[0].split()
+        assert len(prose) >= 8, f"nothing is said under {heading!r}"
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 def test_docstring_examples_run(path):
     found = doctest.DocTestFinder().find(
