@@ -21,12 +21,14 @@ export function fillCompact(place) {
     "Output of gated attention, drawn as a surface. Arrow keys turn it.",
     () => turn(false),
   );
-  const said = element("p", { className: "cx-verdict", role: "status" });
+  const said = element("p", { className: "cx-verdict" });
   const strength = slider(
     "Gate",
     { min: 0, max: 1, step: 0.01, text: (s) => `${Math.round(100 * s)} %` },
     (value) => {
       stop();
+      // Only from now on: an animation is not to be read aloud.
+      said.setAttribute("aria-live", "polite");
       update(value);
     },
   );
@@ -36,9 +38,14 @@ export function fillCompact(place) {
     strength.root,
     said,
     element(
-      "a",
-      { href: new URL("../../explorer/", import.meta.url).href },
-      "Open the curvature explorer",
+      "p",
+      { className: "cx-note" },
+      "Blue is curved like a saddle, orange like a sphere. ",
+      element(
+        "a",
+        { href: new URL("../../explorer/", import.meta.url).href },
+        "Open the curvature explorer",
+      ),
     ),
   );
 
@@ -58,7 +65,7 @@ export function fillCompact(place) {
     said.textContent =
       value === 0
         ? "No gate: attention to three tokens is flat."
-        : `The gate bends it: ∫|K| dA = ${number(absolute)}`;
+        : `The gate bends the surface: total curvature ${number(absolute)}.`;
   }
 
   function set(value) {
