@@ -1,57 +1,17 @@
 """The curvature explorer in a browser, and its numbers against `geometry`."""
 
-import functools
-import http.server
 import json
 import re
-import shutil
-import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).parents[2]
-SITE = ROOT / "site"
+from .conftest import ROOT
+
 # Made by `tests/geometry/explorer.py` and held to `geometry` there.
 REFERENCE = json.loads((ROOT / "tests" / "data" / "explorer.json").read_text())
 PHONE = {"width": 390, "height": 844}
 MEASURE = "const measure = await import('../assets/explorer/measure.js');"
-
-
-class Silent(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and says nothing of it."""
-
-    def log_message(self, *args):
-        """Says nothing."""
-
-
-@pytest.fixture(scope="module")
-def address():
-    """Where the site is served."""
-    if not (SITE / "index.html").exists():
-        pytest.fail("There is no built site. Run: make docs")
-    handler = functools.partial(Silent, directory=str(SITE))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A Chromium of the system."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.fail(f"None of {', '.join(names)} is installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
