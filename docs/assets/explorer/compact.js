@@ -5,7 +5,7 @@ import { button, element, reducedMotion, slider } from "./dom.js";
 import { turnable } from "./figure.js";
 import { DEFAULTS } from "./map.js";
 import { mesh, totals } from "./measure.js";
-import { project } from "./projection.js";
+import { project, startingBasis } from "./projection.js";
 import { number } from "./text.js";
 
 const SIZE = 43;
@@ -13,7 +13,11 @@ const SPEED = 0.35; // radians a second
 const SEED = 15;
 
 export function fillCompact(place) {
-  let basis = null;
+  const settings = { ...DEFAULTS, seed: SEED };
+  const [ungated, gated] = [0, 1].map(
+    (value) => mesh({ ...settings, strength: value }, SIZE).features,
+  );
+  const basis = startingBasis(ungated, gated);
   let stop = () => {};
   let turns = !reducedMotion();
   const pause = button("", () => turn(!turns), { className: "cx-pause" });
@@ -21,12 +25,14 @@ export function fillCompact(place) {
     "Output of gated attention, drawn as a surface. Arrow keys turn it.",
     () => turn(false),
   );
-  const said = element("p", { className: "cx-verdict", role: "status" });
+  const said = element("p", { className: "cx-verdict" });
   const strength = slider(
     "Gate",
     { min: 0, max: 1, step: 0.01, text: (s) => `${Math.round(100 * s)} %` },
     (value) => {
       stop();
+      // Only from now on: an animation is not to be read aloud.
+      said.setAttribute("aria-live", "polite");
       update(value);
     },
   );
@@ -36,9 +42,14 @@ export function fillCompact(place) {
     strength.root,
     said,
     element(
-      "a",
-      { href: new URL("../../explorer/", import.meta.url).href },
-      "Open the curvature explorer",
+      "p",
+      { className: "cx-note" },
+      "Blue is curved like a saddle, orange like a sphere. ",
+      element(
+        "a",
+        { href: new URL("../../explorer/", import.meta.url).href },
+        "Open the curvature explorer",
+      ),
     ),
   );
 
@@ -49,16 +60,15 @@ export function fillCompact(place) {
   }
 
   function update(value) {
-    const settings = { ...DEFAULTS, seed: SEED, strength: value };
+    settings.strength = value;
     const surface = mesh(settings, SIZE);
-    const projection = project(surface.features, basis);
-    basis = projection.basis;
-    view.show(projection.points, surface.curvature, SIZE);
+    const { points } = project(surface.features, basis);
+    view.show(points, surface.curvature, SIZE);
     const { absolute } = totals(settings);
     said.textContent =
       value === 0
         ? "No gate: attention to three tokens is flat."
-        : `The gate bends it: ∫|K| dA = ${number(absolute)}`;
+        : `The gate bends the surface: total curvature ${number(absolute)}.`;
   }
 
   function set(value) {
@@ -67,7 +77,6 @@ export function fillCompact(place) {
   }
 
   turn(turns);
-  set(0); // the directions of the flat sheet are kept
   if (reducedMotion()) set(1);
   else stop = ease(3000, set);
   whileSeen(canvas, (seconds) => {

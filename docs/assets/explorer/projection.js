@@ -18,7 +18,7 @@ export function project(features, previous) {
   const principal = vectors.slice(0, 3);
   const basis = previous
     ? aligned(principal, previous)
-    : upright(principal, centred);
+    : signed(principal, centred);
   const points = fitted(
     centred.map((f) => basis.map((vector) => dot(vector, f))),
   );
@@ -39,11 +39,32 @@ function fitted(points) {
   return moved.map((point) => point.map((value) => value / (radius || 1)));
 }
 
-/* The third direction points to the side where the middle of the patch is. */
-function upright([first, second, third], centred) {
-  const middle = centred[(centred.length - 1) / 2];
-  const sign = dot(third, middle) < 0 ? -1 : 1;
-  return [first, second, third.map((value) => sign * value)];
+/**
+ * The basis to begin with: the two directions of the sheet without its gate,
+ * and the one that the gate bends it into, upwards.
+ */
+export function startingBasis(ungated, gated) {
+  const { basis } = project(gated, project(ungated, null).basis);
+  const heights = gated.map((features) => [dot(basis[2], features)]);
+  const middle = heights[(heights.length - 1) / 2][0];
+  if (middle >= average(heights, 0)) return basis;
+  const [first, ...others] = basis;
+  return [first, ...others.map((vector) => vector.map((value) => -value))];
+}
+
+/* Directions have no sign of their own: a corner of the patch gives it to the
+ * first two, and in three dimensions the third is that of a right hand. */
+function signed([first, second, third], [corner]) {
+  const towards = (vector) => {
+    const sign = dot(vector, corner) < 0 ? -1 : 1;
+    return vector.map((value) => sign * value);
+  };
+  const [u, v] = [towards(first), towards(second)];
+  const hand = [0, 1, 2].map((i) => {
+    const [j, k] = [(i + 1) % 3, (i + 2) % 3];
+    return u[j] * v[k] - u[k] * v[j];
+  });
+  return [u, v, third.length === 3 ? hand : third];
 }
 
 /* The basis of the same space that is next to another one: the old vectors,

@@ -6,7 +6,7 @@ import { element, reducedMotion } from "./dom.js";
 import { legend, turnable } from "./figure.js";
 import { CONSTANT_CURVATURE, DEFAULTS } from "./map.js";
 import { mesh, totals } from "./measure.js";
-import { project } from "./projection.js";
+import { project, startingBasis } from "./projection.js";
 import { createReadout } from "./readout.js";
 
 const SIZE = 43; // points along each side of the patch
@@ -91,7 +91,7 @@ export function fillWhole(place) {
     const current = constant ? "" : [seed, tokens, features].join();
     if (current !== family) {
       family = current;
-      basis = constant ? IDENTITY : basisWithoutGate();
+      basis = constant ? IDENTITY : basisOfFamily();
     }
     const { points, ...projection } = project(surface.features, basis);
     basis = projection.basis;
@@ -99,9 +99,11 @@ export function fillWhole(place) {
     return projection.shown;
   }
 
-  function basisWithoutGate() {
-    const ungated = mesh({ ...settings, function: "none" }, SIZE);
-    return project(ungated.features, null).basis;
+  function basisOfFamily() {
+    const [ungated, gated] = [0, 1].map(
+      (strength) => mesh({ ...settings, strength }, SIZE).features,
+    );
+    return startingBasis(ungated, gated);
   }
 
   update();
