@@ -75,7 +75,11 @@ def on_page_markdown(markdown, page, **kwargs):
 
 
 def title_and_question(path):
-    """The first heading of a notebook, and the first paragraph after it."""
+    """The first heading of a notebook, and the question it asks.
+
+    That is what is printed bold in the paragraph after the heading, or all of
+    the paragraph.
+    """
     cells = json.loads(path.read_text())["cells"]
     text = "\n\n".join(
         "".join(cell["source"])
@@ -89,8 +93,10 @@ def title_and_question(path):
             "without links, and a paragraph that asks its question. Received: "
             f"{text[:60]!r}…"
         )
-    title, question = match.groups()
-    return title, " ".join(question.split()).strip("*")
+    title, paragraph = match.groups()
+    paragraph = " ".join(paragraph.split())
+    question = re.search(r"\*\*(.+?\?)\*\*", paragraph)
+    return title, question.group(1) if question else paragraph
 
 
 def on_page_content(html, page, **kwargs):

@@ -38,22 +38,20 @@ def test_page_loads_alone_and_fits_a_phone(visit, path):
     assert not re.search(r"\\[\[(]|\$\$|\\frac|\\sigma", text)
 
 
-@pytest.mark.parametrize(
-    ("query", "target"),
-    [
+def test_search_finds_what_people_type(visit):
+    page = visit.open("")
+    page.keyboard.press("/")
+    for query, target in (
         ("GatedAttention", "api/attention/"),
         ("GAU", "guides/gated-attention-unit/"),
         ("FlashAttention", "faq/"),
         ("SE block", "api/channel-gates/"),
         ("null results", "guides/when-not/"),
-    ],
-)
-def test_search_finds(visit, query, target):
-    page = visit.open("")
-    page.keyboard.press("/")
-    page.keyboard.type(query)
-    link = page.locator(f".md-search-result__item a[href*='{target}']")
-    link.first.wait_for(timeout=10_000)
+    ):
+        page.keyboard.press("Control+a")
+        page.keyboard.type(query)
+        link = page.locator(f".md-search-result__item a[href*='{target}']")
+        link.first.wait_for(timeout=10_000)
     assert not visit.problems
 
 
@@ -72,16 +70,14 @@ def test_formulas_are_typeset(visit):
     assert_formulas_are_seen(page)
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
+def test_titles_have_the_words_people_search_for():
+    for path, words in (
         ("api/gated-attention-unit", "GAU, FLASH; not FlashAttention"),
         ("api/channel-gates", "SE block, squeeze-and-excitation"),
         ("guides/coming-from", "timm"),
-    ],
-)
-def test_titles_have_the_words_people_search_for(visit, path, words):
-    assert words in visit.open(f"{path}/").title()
+    ):
+        html = (SITE / path / "index.html").read_text()
+        assert words in re.search("<title>(.*?)</title>", html).group(1)
 
 
 def test_pages_without_formulas_load_no_mathjax(visit):
@@ -142,8 +138,8 @@ def test_notebook_is_there_with_its_outputs(visit, notebook):
     assert page.locator(".jp-CodeCell .highlight code span").count() > 0
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_tutorials_are_listed(visit, notebook):
-    page = visit.open("tutorials/")
-    links = page.locator(f".md-content a[href$='{notebook.stem}/']")
-    assert links.count() == 1
+@pytest.mark.skipif(not NOTEBOOKS, reason="there are no tutorials")
+def test_tutorials_are_listed_in_order(visit):
+    links = visit.open("tutorials/").locator(".md-content li a")
+    targets = [link.get_attribute("href") for link in links.all()]
+    assert targets == [f"{notebook.stem}/" for notebook in NOTEBOOKS]
