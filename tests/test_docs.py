@@ -126,7 +126,13 @@ def assert_same_output(printed, title, expected):
 
 
 # What these pages say is tested layer by layer on every backend.
-ON_TORCH = ("choosing.md", "decoding.md", "masks-and-dtypes.md", "when-not.md")
+ON_TORCH = (
+    "backends.md",
+    "choosing.md",
+    "decoding.md",
+    "masks-and-dtypes.md",
+    "when-not.md",
+)
 WITH_CODE = [
     page
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES)
