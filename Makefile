@@ -12,11 +12,12 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 # Apart from the user's own, whose float type or image format may differ.
 KERAS_HOME := $(CURDIR)/$(VENV)/keras
 PYTEST := KERAS_HOME="$(KERAS_HOME)" TF_CPP_MIN_LOG_LEVEL=2 $(BIN)/python -m pytest
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # pytest's code for "no test ran", which is no failure of a chosen few tests.
 NONE_SELECTED := $(if $(PYTEST_ARGS),5,none)
 
-.PHONY: help demo test lint types docs clean
+.PHONY: help demo test lint types docs docs-test clean
 
 help:
 	@echo "make demo    run the experiments on JAX and write ./results"
@@ -24,6 +25,7 @@ help:
 	@echo "make lint    check style and imports"
 	@echo "make types   check types"
 	@echo "make docs    build the documentation into ./site"
+	@echo "make docs-test   build it, and test it in a browser"
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed-demo
@@ -56,7 +58,12 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 docs: $(VENV)/installed-docs
-	$(BIN)/mkdocs build --strict
+	$(MKDOCS)
+
+# The browser tests load no backend, so nothing of the other tests.
+docs-test: $(VENV)/installed-docs-test
+	$(MKDOCS)
+	$(BIN)/python -m pytest --confcutdir=tests/site tests/site $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(VENV) results site dist .hypothesis .mypy_cache .pytest_cache \
@@ -85,4 +92,8 @@ $(VENV)/installed-dev: $(VENV)/created pyproject.toml
 
 $(VENV)/installed-docs: $(VENV)/created pyproject.toml
 	$(INSTALL) -e '.[docs]'
+	@touch $@
+
+$(VENV)/installed-docs-test: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[docs-test]'
 	@touch $@

@@ -1,10 +1,14 @@
 """The documentation names everything public, and its code runs."""
 
+import contextlib
 import doctest
+import io
 import os
 import re
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
 import keras_gating
@@ -44,6 +48,17 @@ def test_every_public_name_is_on_one_api_page():
     assert sorted(documented) == sorted(PUBLIC)
 
 
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda p: p.name
+)
+def test_each_group_of_names_has_guidance(page):
+    """A paragraph between each heading and the first name below it."""
+    for section in re.split(r"^#+ ", page.read_text(), flags=re.MULTILINE)[1:]:
+        heading, _, rest = section.partition("\n")
+        prose = rest.partition(":::")[0].split()
+        assert len(prose) >= 8, f"nothing is said under {heading!r}"
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 def test_docstring_examples_run(path):
     found = doctest.DocTestFinder().find(
@@ -58,20 +73,71 @@ def test_docstring_examples_run(path):
         assert not runner.failures, "".join(report)
 
 
+BLOCK = re.compile(
+    r"^( *)```python\n(.*?)^ *```$"
+    # What it prints.
+    r'(?:\n\n```text(?: title="([^"]*)")?\n(.*?)^```$)?',
+    re.MULTILINE | re.DOTALL,
+)
+# The numbers of trained models are those of one backend, nearly.
+ONE_BACKEND = "On JAX"
+TOLERANCE = 0.01
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+
+
 def python_blocks(page):
-    """Python code of a page, every block at its own line for tracebacks."""
+    """Python code of a page, every block at its own line for tracebacks.
+
+    With each comes the title of its output and the output, or None.
+    """
     text = page.read_text()
-    pattern = r"^( *)```python\n(.*?)^ *```$"
-    for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
-        indent, code = match.groups()
+    for match in BLOCK.finditer(text):
+        indent, code, title, output = match.groups()
         code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE)
-        yield "\n" * (text[: match.start()].count("\n") + 1) + code
+        line = text[: match.start()].count("\n") + 1
+        yield "\n" * line + code, title, output
 
 
+def values(lines):
+    """The numbers in some lines, percentages as shares."""
+    found = re.findall(rf"({NUMBER.pattern})(%?)", "\n".join(lines))
+    return [float(n.replace(",", "")) / (100 if p else 1) for n, p in found]
+
+
+def assert_same_output(printed, title, expected):
+    """Equal, or of another backend, or as near as training comes."""
+    printed, expected = (
+        [line.rstrip() for line in text.strip("\n").split("\n")]
+        for text in (printed, expected)
+    )
+    printed = [line for line in printed if line]
+    if title is None:
+        assert printed == expected
+        return
+    assert title.startswith(ONE_BACKEND)
+    words = [
+        [NUMBER.sub("", line).split() for line in text]
+        for text in (printed, expected)
+    ]
+    assert words[0] == words[1]
+    if keras.backend.backend() == "jax":
+        np.testing.assert_allclose(
+            values(printed), values(expected), atol=TOLERANCE
+        )
+
+
+# What these pages say is tested layer by layer on every backend.
+ON_TORCH = (
+    "backends.md",
+    "choosing.md",
+    "decoding.md",
+    "masks-and-dtypes.md",
+    "when-not.md",
+)
 WITH_CODE = [
     page
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES)
-    if any(python_blocks(page))
+    if BLOCK.search(page.read_text())
 ]
 
 
@@ -84,9 +150,57 @@ def test_pages_with_code_are_found():
     "page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_code_on_pages_runs(page):
+    if page.name in ON_TORCH and keras.backend.backend() != "torch":
+        pytest.skip("runs on torch, where calls are compiled least")
     namespace = {"__name__": "__main__"}
-    for code in python_blocks(page):
-        exec(compile(code, str(page), "exec"), namespace)
+    for code, title, output in python_blocks(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(page), "exec"), namespace)
+        if output is not None:
+            assert_same_output(printed.getvalue(), title, output)
+
+
+def test_printed_output_is_compared():
+    expected = "mean 0.500\n"
+    assert_same_output("\nmean 0.500  \n\n", None, expected)
+    for other in ("mean 0.501\n", "mode 0.500\n"):
+        with pytest.raises(AssertionError):
+            assert_same_output(other, None, expected)
+    assert_same_output("mean 0.501\n", ONE_BACKEND, expected)
+    with pytest.raises(AssertionError):
+        assert_same_output("mode 0.500\n", ONE_BACKEND, expected)
+    if keras.backend.backend() == "jax":
+        with pytest.raises(AssertionError):
+            assert_same_output("mean 0.600\n", ONE_BACKEND, expected)
+
+
+SIGNED = re.compile(rf"[−+]?{NUMBER.pattern}")
+
+
+def experiment_sections():
+    """Text of each section of the experiments page, by its anchor."""
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        heading = section.partition("\n")[0].lower()
+        words = re.sub(r"[^\w\s-]", "", heading)
+        yield re.sub(r"[-\s]+", "-", words.strip()), section
+
+
+SECTIONS = dict(experiment_sections())
+FINDING = re.compile(r"\[([^\]]*)\]\((?:\.\./)?experiments\.md#([^)\s]+)\)")
+CITING = [page for page in PAGES if FINDING.search(page.read_text())]
+
+
+@pytest.mark.parametrize(
+    "page", CITING, ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_figures_are_those_of_the_experiment_they_link_to(page):
+    for said, anchor in FINDING.findall(page.read_text()):
+        found = set(SIGNED.findall(SECTIONS[anchor]))
+        found |= {number.lstrip("−+") for number in found}
+        invented = [n for n in SIGNED.findall(said) if n not in found]
+        assert not invented, f"{said!r} is not in #{anchor}"
 
 
 def test_every_page_is_in_the_navigation():
