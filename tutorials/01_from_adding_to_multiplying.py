@@ -79,7 +79,7 @@ for value, weight, name, colour in zip(VALUES, weights, names, colours):
     axes[1].scatter(*value, s=120, color=colour, zorder=3)
     axes[1].annotate(name, value + (0.1, 0.1))
 axes[1].scatter(*context, s=120, color="black", zorder=4)
-axes[1].annotate("context", context + (0.1, -0.35))
+axes[1].annotate("context", context + (-0.75, -0.45))
 axes[1].set(title="the context: a weighted mean of values")
 axes[1].set(xlim=(0, 5), ylim=(0, 4.2), xlabel="feature 1", ylabel="feature 2")
 plt.show()
@@ -326,12 +326,11 @@ results = sources.run(
 arms = results.measurements["settings"]["cross_uniform"]["arms"]
 print("share of the variance explained:")
 for arm in arms.values():
-    query_task, context_task = (
-        arm["tasks"][task]["explained"]["estimate"]
+    shares = [
+        round(arm["tasks"][task]["explained"]["estimate"], 2) + 0.0
         for task in ("query", "context")
-    )
-    name = arm["title"]
-    print(f"{name:31} query {query_task:5.2f}, context {context_task:5.2f}")
+    ]
+    print(f"{arm['title']:31} query {shares[0]:.2f}, context {shares[1]:.2f}")
 
 # %% [markdown]
 # In full (`keras-gating sources`, JAX, 5 seeds, 2000 steps, attention weights

@@ -359,6 +359,5 @@ for absolute in (False, True):
         torus, torus.bounds, 8 if QUICK else 64, absolute=absolute
     )
     name = "∫|K| dA" if absolute else "∫ K dA"
-    print(
-        f"{name} = {total / np.pi:.3f} π, {dropped:.0%} of the points dropped"
-    )
+    turns = round(total / np.pi, 3) + 0.0
+    print(f"{name} = {turns:.3f} π, {dropped:.0%} of the points dropped")

@@ -71,16 +71,18 @@ ARROWS = [
     ("weighted sum", "output\nprojection", "output"),
 ]
 figure, axis = plt.subplots(figsize=(9, 3.4), layout="constrained")
+half_widths = {"weights": 0.4, "weighted sum": 0.62, "output\nprojection": 0.5}
 for start, end, site in ARROWS:
     (x0, y0), (x1, y1) = BOXES[start], BOXES[end]
-    x0, x1 = x0 + 0.65, x1 - 0.65
+    x1 -= half_widths[end]
     axis.annotate("", (x1, y1), (x0, y0), arrowprops={"arrowstyle": "->"})
+    x0 += 0.4
     if site:
         x, y = (x0 + x1) / 2, (y0 + y1) / 2
         axis.text(x, y, "⊙", color=RED, fontsize=20, ha="center", va="center")
         axis.text(x, y + 0.22, f'"{site}"', color=RED, ha="center")
 x, y = BOXES["output\nprojection"]
-axis.annotate("", (x + 2.0, y), (x + 0.65, y), arrowprops={"arrowstyle": "->"})
+axis.annotate("", (x + 2.0, y), (x, y), arrowprops={"arrowstyle": "->"})
 axis.text(x + 1.3, y, "⊙", color=RED, fontsize=20, ha="center", va="center")
 axis.text(x + 1.3, y + 0.22, '"projection"', color=RED, ha="center")
 for name, (x, y) in BOXES.items():
@@ -91,6 +93,7 @@ for name, (x, y) in BOXES.items():
         ha="center",
         va="center",
         bbox={"boxstyle": "round,pad=0.4", "facecolor": "#E8F1FA"},
+        zorder=4,
     )
 axis.set(xlim=(-0.9, 8.9), ylim=(-0.5, 2.5))
 axis.set_axis_off()
@@ -130,7 +133,7 @@ for axis, (name, tokens), colour in zip(axes, SETS.items(), (BLUE, ORANGE)):
         fontsize=10,
     )
     axis.set(xlabel="x", ylabel="y", xlim=(0, 2), ylim=(0, 2), aspect="equal")
-    axis.legend()
+    axis.legend(loc="lower right" if name == "together" else "upper right")
 plt.show()
 
 # %% [markdown]
@@ -226,8 +229,8 @@ results = sources.run(
 )
 measured = results.measurements["settings"]
 TASKS = {
-    "query": "query × mean",
-    "context": "mean × mean",
+    "query": "query\n× mean",
+    "context": "mean\n× mean",
     "tokens": "mean of\nproducts",
 }
 figure, axes = plt.subplots(
@@ -242,7 +245,15 @@ for axis, setting in zip(np.ravel(axes), measured.values()):
     )
     axis.imshow(shares, vmin=0.0, vmax=1.2, cmap="Greens", aspect="auto")
     for (row, column), share in np.ndenumerate(shares.round(2) + 0.0):
-        axis.text(column, row, f"{share:.2f}", ha="center", va="center")
+        colour = "white" if share > 0.8 else "black"
+        axis.text(
+            column,
+            row,
+            f"{share:.2f}",
+            color=colour,
+            ha="center",
+            va="center",
+        )
     titles = [arm["title"] for arm in setting["arms"].values()]
     axis.set_xticks(range(len(TASKS)), TASKS.values())
     axis.set_yticks(range(len(titles)), titles)
