@@ -113,7 +113,7 @@ plt.show()
 # %%
 for name in ("rolled sheet", "sphere", "saddle"):
     surface, bounds, _ = SHEETS[name]
-    x = grid(bounds, points=5)
+    x = grid(bounds)
     measured = to_numpy(geometry.gaussian_curvature(surface, x))
     formula = to_numpy(surface.gaussian_curvature(x))
     print(

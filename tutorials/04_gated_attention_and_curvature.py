@@ -237,9 +237,9 @@ plt.show()
 # outside of the circle overlap whatever the cut. Below, the gate has folded the
 # sheet so that one cut takes the inside off.
 #
-# A beautiful story, and the third arm spoils it: flat by construction, and as
-# accurate as the gate. The network with 3 tokens does not fail *because* it is
-# flat; three exponentials simply cannot bound a region.
+# A beautiful story, and the third arm spoils it: flat by construction, and
+# nearly as accurate as the gate. The network with 3 tokens does not fail
+# *because* it is flat; three exponentials simply cannot bound a region.
 #
 # ## What came out in full
 #

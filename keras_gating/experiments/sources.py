@@ -18,7 +18,6 @@ from keras_gating.experiments.population import draw_weights
 from keras_gating.experiments.population import summed_squares
 from keras_gating.experiments.results import Results
 from keras_gating.experiments.results import stopwatch
-from keras_gating.experiments.selection import entries_by_name
 from keras_gating.experiments.sources_model import SETTINGS
 from keras_gating.experiments.sources_model import TASKS
 from keras_gating.experiments.sources_model import Reader
@@ -36,7 +35,6 @@ def run(
     seeds=5,
     quick=False,
     arms=None,
-    settings=None,
     steps=None,
     learning_rate=0.02,
     on_progress=None,
@@ -45,11 +43,9 @@ def run(
 
     Args:
         seeds: number of seeds; they are 0, 1, …
-        quick: 2 seeds at most, fewer steps and uniform cross-attention only,
-            to try the program out.
+        quick: 2 seeds at most, fewer steps and cross-attention only, to try
+            the program out.
         arms: names of arms, all of `sources_model.ARMS` by default.
-        settings: names of settings, all of `sources_model.SETTINGS` by
-            default, and the first with `quick`.
         steps: Adam steps. Defaults to 2000, and to 50 with `quick`.
         learning_rate: of Adam, at the start; it decays to 0 by a cosine.
         on_progress: function `(description, share done)`, called often.
@@ -66,9 +62,7 @@ def run(
     seeds = list(range(min(seeds, 2) if quick else seeds))
     if steps is None:
         steps = 50 if quick else 2000
-    if quick and settings is None:
-        settings = [SETTINGS[0].name]
-    settings = entries_by_name(SETTINGS, settings, "sources", "settings")
+    settings = SETTINGS[:1] if quick else SETTINGS
     progress = Progress(len(settings) * len(arms) * steps, on_progress)
     measured, parameters = {}, {}
     for setting in settings:

@@ -166,7 +166,6 @@ def test_results_keep_the_bounds(tmp_path):
         ({"seeds": 0}, "seeds=0"),
         ({"steps": 0}, "steps=0"),
         ({"arms": ["query", "key"]}, "'key'"),
-        ({"settings": ["cross"]}, "'cross'"),
     ],
 )
 def test_bad_arguments(arguments, message):
