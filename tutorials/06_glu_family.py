@@ -1,14 +1,47 @@
 # %% [markdown]
-# @@BADGE@@
+# [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/06_glu_family.ipynb)
 #
 # # 6 · The GLU family: when does a product fit better?
 #
-# Most layers of a network add. A *gated linear unit* multiplies two linear
-# maps of its input, and Llama, Gemma and T5 are built with such layers. **What
-# can a product do that a sum cannot, and does it show on real text?**
+# Most layers of a network add. A *gated linear unit* multiplies two linear maps
+# of its input, and Llama, Gemma and T5 are built with such layers. **What can a
+# product do that a sum cannot, and does it show on real text?**
 
 # %%
-@@SETUP@@
+import os
+import subprocess
+import sys
+
+REPOSITORY = "https://github.com/keras-gating/keras-gating"
+if "google.colab" in sys.modules:
+    # Colab has Keras' backends already, and keeps them as they are.
+    wanted = f"keras-gating[experiments] @ git+{REPOSITORY}"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, wanted], check=True)
+
+# Read once, when Keras is first imported. Without the second line JAX has no
+# float64, in which curvature is measured; networks train in float32.
+BACKEND = os.environ.setdefault("KERAS_BACKEND", "jax")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+# A shorter run of everything below.
+QUICK = os.environ.get("KERAS_GATING_QUICK") == "1"
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+
+import keras_gating
+from keras_gating.experiments.results import environment
+
+assert keras.config.backend() == BACKEND, (
+    f"Keras was imported before this cell, on {keras.config.backend()}: "
+    "restart the runtime and run the cells from the top"
+)
+keras.utils.set_random_seed(0)
+plt.rcParams.update({"figure.facecolor": "white", "figure.dpi": 100})
+versions = environment()
+print(f"keras-gating {keras_gating.__version__}, Keras {keras.__version__}")
+print(f"{BACKEND} {versions['backend_version']}, Python {versions['python']}")
 
 # %% [markdown]
 # ## One unit, seen from above
@@ -62,7 +95,9 @@ for axis, (title, layer) in zip(axes.ravel(), units.items()):
     )
     axis.set(title=title, xticks=[-2, 0, 2], yticks=[-2, 0, 2], xlabel="a")
     axis.set_ylabel("b", rotation=0)
-figure.colorbar(shown, ax=axes, label="output of the unit")
+figure.colorbar(
+    shown, ax=axes, label="output of the unit", ticks=[-4, -2, 0, 2, 4]
+)
 plt.show()
 
 # %% [markdown]
@@ -93,11 +128,11 @@ plt.show()
 #   carrier.
 #
 # Two controls keep us honest. *GELU* and *ReLU* are the usual layers without a
-# gate. And a *square* has no gate either, but two squares make a product:
-# $a b = \frac14 (a + b)^2 - \frac14 (a - b)^2$.
+# gate. And a *square* has no gate either, but two squares make a product: $a b
+# = \frac14 (a + b)^2 - \frac14 (a - b)^2$.
 #
-# `Population` trains many small networks side by side, here three seeds of
-# each of the three targets, as if they were one model.
+# `Population` trains many small networks side by side, here three seeds of each
+# of the three targets, as if they were one model.
 
 # %%
 from keras_gating.experiments import products, products_model
@@ -134,8 +169,10 @@ def train(arm, units):
     return networks
 
 
-names = ("bilinear", "relu") if QUICK else (
-    "bilinear", "swiglu", "geglu", "square", "gelu", "relu"
+names = (
+    ("bilinear", "relu")
+    if QUICK
+    else ("bilinear", "swiglu", "geglu", "square", "gelu", "relu")
 )
 arms = products_model.arms_by_name(names)
 networks = {}
@@ -147,8 +184,8 @@ for arm in arms:
 
 # %% [markdown]
 # The error is relative: 1 is what a constant achieves. We measure it twice, on
-# the square of training and on one that is twice as wide, where nobody has
-# been before.
+# the square of training and on one that is twice as wide, where nobody has been
+# before.
 
 
 # %%
@@ -196,10 +233,15 @@ plt.show()
 # one and hard for the other. The dashed square is where the networks trained.
 
 # %%
-shown = ("bilinear", "relu") if QUICK else ("bilinear", "swiglu", "gelu", "relu")
+shown = (
+    ("bilinear", "relu") if QUICK else ("bilinear", "swiglu", "gelu", "relu")
+)
 figure, axes = plt.subplots(
-    1, 1 + len(shown), figsize=(2.2 * (1 + len(shown)), 2.7),
-    sharey=True, layout="constrained",
+    1,
+    1 + len(shown),
+    figsize=(2.2 * (1 + len(shown)), 2.7),
+    sharey=True,
+    layout="constrained",
 )
 points = plane.reshape(-1, 2)
 surfaces = {"target: a · b": TASKS["product"][1](*points.T)}
@@ -208,8 +250,12 @@ for name in shown:
     surfaces[arm.title] = answers(networks[name], points)["product"][:, 0]
 for axis, (title, surface) in zip(axes, surfaces.items()):
     axis.contourf(
-        line, line, surface.reshape(81, 81), LEVELS,
-        cmap="PuOr", extend="both",
+        line,
+        line,
+        surface.reshape(81, 81),
+        LEVELS,
+        cmap="PuOr",
+        extend="both",
     )
     axis.add_patch(plt.Rectangle((-1, -1), 2, 2, fill=False, linestyle="--"))
     axis.set(title=title, xlabel="a", aspect="equal")
@@ -219,8 +265,8 @@ plt.show()
 # %% [markdown]
 # ## New frequencies
 #
-# A sum of waves has the frequencies that went in. A product has others: this
-# is how AM radio works. An envelope of 3 cycles a second times a carrier of 20
+# A sum of waves has the frequencies that went in. A product has others: this is
+# how AM radio works. An envelope of 3 cycles a second times a carrier of 20
 # gives lines at 17, 20 and 23. Does a network that multiplies find them, and
 # only them?
 
@@ -249,7 +295,9 @@ for name in shown:
         axes[name].vlines(
             frequencies[chosen], 1e-5, amplitude[:81][chosen], color=colour
         )
-    axes[name].set(yscale="log", ylim=(1e-5, 3), xlim=(-1, 81), ylabel=arm.title)
+    axes[name].set(
+        yscale="log", ylim=(1e-5, 3), xlim=(-1, 81), ylabel=arm.title
+    )
     axes[name].set_yticks([1e-4, 1e-2, 1])
 axes[shown[0]].set_title("amplitudes of the outputs; blue: lines of the target")
 axes[shown[-1]].set_xlabel("frequency, cycles a second")
@@ -262,8 +310,7 @@ plt.show()
 #
 # ## What the full run says
 #
-# These are three seeds. The full run of [this experiment](
-# https://keras-gating.github.io/keras-gating/experiments/) has 10 seeds and
+# These are three seeds. The full run (`keras-gating products`) has 10 seeds and
 # 3000 steps. Relative errors at 29 parameters, one hidden layer (geometric
 # means, on the training range / on twice the range):
 #
@@ -285,9 +332,9 @@ plt.show()
 # %% [markdown]
 # ## And on real text?
 #
-# In a transformer the gated layer takes the place of the feed-forward layer.
-# It has three matrices where the plain one has two, so it gets two thirds of
-# the width. That is one argument:
+# In a transformer the gated layer takes the place of the feed-forward layer. It
+# has three matrices where the plain one has two, so it gets two thirds of the
+# width. That is one argument:
 
 # %%
 from keras_gating.layers import FeedForward, GatedFeedForward
@@ -302,10 +349,10 @@ for layer in (
     print(f"{type(layer).__name__:16} width {width}", layer.count_params())
 
 # %% [markdown]
-# A small test on real text: the source code of Python's standard library,
-# which is on every machine that runs Python. A network reads 8 characters and
-# guesses the next one. Its feed-forward layer is plain or gated, with equal
-# parameters; two seeds each, and both layers of a seed see the same text.
+# A small test on real text: the source code of Python's standard library, which
+# is on every machine that runs Python. A network reads 8 characters and guesses
+# the next one. Its feed-forward layer is plain or gated, with equal parameters;
+# two seeds each, and both layers of a seed see the same text.
 
 # %%
 from keras_gating.experiments import characters
@@ -365,8 +412,8 @@ for title, feed_forward in list(kinds.items())[: 1 if QUICK else None]:
     )
 
 # %% [markdown]
-# Two seeds and a tiny network make no result, whichever is ahead: the two
-# seeds of one layer differ about as much as two layers do. The experiment
+# Two seeds and a tiny network make no result, whichever is ahead: the two seeds
+# of one layer differ about as much as two layers do. The experiment
 # `keras-gating feedforward` does it with care: a small transformer, 5 seeds,
 # 1000 steps, eight layers with 68,641 parameters in every model. It took 29
 # minutes, so we draw what it found, beside the published differences (a
@@ -388,8 +435,12 @@ rows = -np.arange(len(found))
 figure, axis = plt.subplots(figsize=(7.5, 3.4), layout="constrained")
 axis.axvline(0.0, color="0.5", linewidth=1)
 axis.errorbar(
-    estimate, rows, xerr=[estimate - low, high - estimate],
-    fmt="o", color=BLUE, capsize=3,
+    estimate,
+    rows,
+    xerr=[estimate - low, high - estimate],
+    fmt="o",
+    color=BLUE,
+    capsize=3,
     label="here: small model, 1000 steps, 5 seeds",
 )
 axis.plot(published, rows, "D", color=ORANGE, label="published: T5-base")
@@ -415,8 +466,9 @@ plt.show()
 # ## Exercise
 #
 # 1. How few parameters does a · b need? Call `train(arm, 1)` with the bilinear
-#    arm, and with the square. One bilinear unit is enough. How many squares are?
-# 2. Add a target of your own to `TASKS` before training, say
-#    `"ratio": ("a / (2 + b)", lambda a, b: a / (2 + b))`. Which layer fits it
-#    best, and which one outside of the training range?
+#    arm, and with the square. One bilinear unit is enough. How many squares
+#    are?
+# 2. Add a target of your own to `TASKS` before training, say `"ratio": ("a / (2
+#    + b)", lambda a, b: a / (2 + b))`. Which layer fits it best, and which one
+#    outside of the training range?
 # 3. Take off `width_rule`. By how much does the gated layer grow?
