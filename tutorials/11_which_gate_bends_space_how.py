@@ -173,9 +173,11 @@ plt.show()
 # %% [markdown]
 # Each dot is one draw. The spread is wide: two draws of one function differ
 # more than two functions do. That is why the full run has 100 draws, paired, in
-# float64. Medians of $\int |K|\, dA$ and, in brackets, the share with K > 0:
+# float64. Medians of $\int |K|\, dA$ and, in brackets, the share with K > 0.
+# The gated value is attention, as above, or linear in the input; the gate has a
+# number for *each* feature or *one* for all:
 #
-# | φ | attention, elementwise | attention, headwise | linear, elementwise | linear, headwise |
+# | φ | attention, each | attention, one | linear, each | linear, one |
 # | --- | --- | --- | --- | --- |
 # | sigmoid | 2.38 (0.16) | 0.56 (0.45) | 1.41 (0.02) | flat |
 # | tanh | 5.11 (0.24) | 1.10 (0.53) | 4.11 (0.07) | flat |
