@@ -55,8 +55,8 @@ print(f"{BACKEND} {versions['backend_version']}, Python {versions['python']}")
 from keras_gating.layers import BilinearGLU, ReGLU, SwiGLU
 
 to_numpy = keras.ops.convert_to_numpy
-line = np.linspace(-2, 2, 81, dtype="float32")
-plane = np.stack(np.meshgrid(line, line), axis=-1)  # (81, 81, 2)
+line = np.linspace(-2, 2, 64, dtype="float32")
+plane = np.stack(np.meshgrid(line, line), axis=-1)  # (64, 64, 2)
 LEVELS = np.linspace(-4.25, 4.25, 18)  # the middle band is 0
 
 ones = np.array([[1.0], [1.0]], "float32")
@@ -143,7 +143,7 @@ from keras_gating.experiments.population import (
 )
 
 SEEDS = range(1 if QUICK else 3)
-STEPS = 20 if QUICK else 1000
+STEPS = 3 if QUICK else 1000
 TASKS = products_model.TASKS
 data = products.Data(STEPS)  # new examples in every step
 
@@ -156,9 +156,7 @@ def train(arm, units):
 
     networks = Population(build(), draw_weights(build, SEEDS) * len(TASKS))
     schedule = keras.optimizers.schedules.CosineDecay(0.01, STEPS)
-    networks.compile(
-        keras.optimizers.Adam(schedule), summed_squares, run_eagerly=QUICK
-    )
+    networks.compile(keras.optimizers.Adam(schedule), summed_squares)
     networks.fit(
         data.inputs,
         products.targets(data.inputs, len(SEEDS)),
@@ -169,11 +167,9 @@ def train(arm, units):
     return networks
 
 
-names = (
-    ("bilinear", "relu")
-    if QUICK
-    else ("bilinear", "swiglu", "geglu", "square", "gelu", "relu")
-)
+names = ("bilinear", "swiglu", "geglu", "square", "gelu", "relu")
+if QUICK:
+    names = ("bilinear",)
 arms = products_model.arms_by_name(names)
 networks = {}
 for arm in arms:
@@ -191,7 +187,7 @@ for arm in arms:
 # %%
 def answers(networks, points):
     """Outputs by task, each (points, seeds)."""
-    outputs = to_numpy(networks(points))
+    outputs = networks.predict(points, batch_size=512, verbose=0)
     return dict(zip(TASKS, np.split(outputs, len(TASKS), axis=-1)))
 
 
@@ -233,9 +229,7 @@ plt.show()
 # one and hard for the other. The dashed square is where the networks trained.
 
 # %%
-shown = (
-    ("bilinear", "relu") if QUICK else ("bilinear", "swiglu", "gelu", "relu")
-)
+shown = [x for x in ("bilinear", "swiglu", "gelu", "relu") if x in names]
 figure, axes = plt.subplots(
     1,
     1 + len(shown),
@@ -252,7 +246,7 @@ for axis, (title, surface) in zip(axes, surfaces.items()):
     axis.contourf(
         line,
         line,
-        surface.reshape(81, 81),
+        surface.reshape(64, 64),
         LEVELS,
         cmap="PuOr",
         extend="both",
@@ -271,7 +265,7 @@ plt.show()
 # only them?
 
 # %%
-shown = names if QUICK else ("bilinear", "swiglu", "relu")
+shown = [x for x in ("bilinear", "swiglu", "relu") if x in names]
 figure, axes = plt.subplot_mosaic(
     [["signal", name] for name in shown],
     figsize=(10, 3.8),
