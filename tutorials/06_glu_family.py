@@ -47,7 +47,7 @@ print(f"{BACKEND} {versions['backend_version']}, Python {versions['python']}")
 # ## One unit, seen from above
 #
 # Take a layer with a single unit that reads two numbers, a and b. What shapes
-# can it make? Here are five units, all with weights of 1. In the upper row one
+# can it make? Here are six units, all with weights of 1. In the upper row one
 # line through the plane decides everything. In the lower row two lines do: one
 # for the value, one for the gate.
 

@@ -306,8 +306,8 @@ plt.show()
 #
 # * These images are easy: 99 % are right without any gate, so there is little
 #   left to gain. The published gains are on ImageNet, with networks a thousand
-#   times as large. Squeeze-and-excitation won its prize there; this small null
-#   result does not speak against it.
+#   times as large. Squeeze-and-excitation won the competition of 2017 there;
+#   this small null result does not speak against it.
 # * A gate that differs between digits is not a reason. It shows what the gate
 #   reads, not that this is what helps.
 #

@@ -210,11 +210,11 @@ for scale, numbers in statistics.items():
 #
 # Half of the folklore is true: a sigmoid gate that starts ten times too wide
 # loses 61 % of its slopes. The other half fails: with wide starts the
-# saturating sigmoid is the *most* accurate, and the bilinear "gate", which
-# cannot saturate, fares worst. A wide start hurts for other reasons too. The
-# remedy is **the start, not the activation**: from zero no gate here is shown
-# to differ from the sigmoid. (ReLU, not in this table, never trains from zero.)
-# That is why kernels of gates start at zero in this package.
+# saturating sigmoid is the *most* accurate of these, and the bilinear "gate",
+# which cannot saturate, fares worst. A wide start hurts for other reasons too.
+# The remedy is **the start, not the activation**: from zero no gate here is
+# shown to differ from the sigmoid. (ReLU, not in this table, never trains from
+# zero.) Kernels of gates start at zero in this package.
 #
 # ## A stack of gates
 #

@@ -57,7 +57,9 @@ figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axis.plot(z, 2 * sigmoid, color=BLUE, label="gate, 2 σ(z)")
 axis.plot(z, 2 * sigmoid * (1 - sigmoid), color=ORANGE, label="its slope")
 axis.plot(0, 1, "o", color=BLUE, markersize=9)
-axis.annotate("here it starts", (0, 1), (1.2, 0.85), va="center")
+axis.annotate(
+    "here it starts", (0, 1), (1.8, 0.9), arrowprops={"arrowstyle": "->"}
+)
 axis.set(xlabel="logit z", ylabel="factor", ylim=(-0.1, 2.1))
 axis.legend()
 plt.show()
@@ -237,8 +239,8 @@ figure.colorbar(shown, ax=axes[1:], label="factor")
 plt.show()
 
 # %% [markdown]
-# The pattern of a head is much the same for all images: these gates read the
-# *place* more than the digit.
+# A part of each pattern is the same for all images: there the gate reads the
+# *place*. The rest changes with the digit.
 #
 # ## Third patient: a language model
 #
@@ -270,7 +272,6 @@ next_character.compile_model(gated_language, 1e-3, steps)
 gated_language.run_eagerly = QUICK
 next_character.train(gated_language, text, 1, steps, retrofit_model.LENGTH)
 
-# %%
 with diagnostics.record_gates(gated_language) as record:
     gated_language(windows)
 figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
@@ -290,7 +291,7 @@ plt.show()
 
 # %% [markdown]
 # The gates have left 1, but not far. Nobody is near 0: these are not the sparse
-# gates of a model that had them from birth.
+# gates of the large models that had them from birth.
 #
 # ## Does it pay?
 #
