@@ -167,7 +167,7 @@ def train(arm, units):
     return networks
 
 
-names = ("bilinear", "swiglu", "geglu", "square", "gelu", "relu")
+names = ("bilinear", "swiglu", "square", "gelu", "relu")
 if QUICK:
     names = ("bilinear",)
 arms = products_model.arms_by_name(names)
