@@ -1,5 +1,6 @@
 """Figures that tutorials quote from full runs are those of `docs/results`."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from tutorials.execute import scripts
 ROOT = Path(__file__).parents[1]
 
 
+@functools.cache
 def measured(experiment):
     """Measurements of the committed full run."""
     results = Results.read(ROOT / "docs" / "results" / f"{experiment}.json")
@@ -18,6 +20,7 @@ def measured(experiment):
     return results.measurements
 
 
+@functools.cache
 def prose(number):
     """Markdown of a tutorial, each paragraph and row of a table on one line."""
     (script,) = [s for s in scripts() if s.stem.startswith(number)]
@@ -256,6 +259,7 @@ def pair(differences, first, second):
     return found
 
 
+@functools.cache
 def code(number):
     (script,) = [s for s in scripts() if s.stem.startswith(number)]
     cells = converted(script).cells
@@ -263,7 +267,6 @@ def code(number):
 
 
 def test_glu_family():
-    text = prose("06").replace("**", "")
     rows = {
         "bilinear": "BilinearGLU",
         "swiglu": "SwiGLU",
@@ -286,7 +289,7 @@ def test_glu_family():
             f"{error(task['training'])} / {error(task['twice'])}"
             for task in sizes[arm].values()
         ]
-        assert f"| {title} | {' | '.join(cells)} |" in text
+        check_rows("06", [[title, *cells]])
     feed_forward = measured("feedforward")
     assert {arm["parameters"] for arm in feed_forward["arms"].values()} == {
         68641
@@ -328,7 +331,6 @@ def test_channel_gates():
 
 
 def test_gated_attention_unit():
-    text = prose("08").replace("**", "")
     results = measured("gau")
     losses = {name: arm["loss"] for name, arm in results["arms"].items()}
     rows = {
@@ -339,19 +341,19 @@ def test_gated_attention_unit():
     }
     for name, title in rows.items():
         minus = signed(pair(results["differences"], name, "unit"), 3)
-        assert f"| {title} | {spread(losses[name], 3)} | {minus} |" in text
+        check_rows("08", [[title, spread(losses[name], 3), minus]])
     unit = pair(results["differences"], "unit", "attention")
     ends = {"estimate": "estimate", "low": "high", "high": "low"}
     minus = signed({key: -unit[end] for key, end in ends.items()}, 3)
     baseline = spread(losses["attention"], 3)
-    assert f"| attention, feed-forward | {baseline} | {minus} |" in text
+    check_rows("08", [["attention, feed-forward", baseline, minus]])
     whole = spread(losses["unit"], 3)
-    assert f"| unit, squared ReLU | {whole} | |" in text
+    check_phrases("08", f"| unit, squared ReLU | {whole} | |")
     usual, baseline = (
         f"{losses[name]['estimate']:.3f}"
         for name in ("unit_usual", "attention_usual")
     )
-    assert f"the unit reaches {usual} and the baseline {baseline}" in text
+    check_phrases("08", f"the unit reaches {usual} and the baseline {baseline}")
     ratios = {
         (row["length"], row["task"], row["form"]): f"{row['ratio']:.2f}"
         for row in results["cost"]
@@ -362,7 +364,7 @@ def test_gated_attention_unit():
             for task in ("inference", "training")
             for form in ("quadratic", "chunked")
         ]
-        assert f"| {length:,} | {' | '.join(cells)} |" in text
+        check_rows("08", [[f"{length:,}", *cells]])
 
 
 def test_healthy_gates():
@@ -378,7 +380,7 @@ def test_healthy_gates():
     for name, title in rows.items():
         scales = saturation["activations"][name]["scales"].values()
         cells = [f"{spread(x['accuracy'], 1, 100.0)} %" for x in scales]
-        assert f"| {title} | {' | '.join(cells)} |" in text
+        check_rows("09", [[title, *cells]])
     wide = saturation["activations"]["sigmoid"]["scales"]["10"]
     assert f"{wide['vanished_start']['estimate']:.0%}" == "61%"
     assert "loses 61 % of its slopes" in text
@@ -396,8 +398,8 @@ def test_healthy_gates():
         ratio = f"{ratio:.2g}" if ratio > 1e-3 else f"{ratio:.1e}"
         ratio = ratio.replace("e-0", "e-")
         cells = [spread(depths[x]["explained"], 2) for x in ("2", "6", "12")]
-        row = " | ".join(cells).replace("-0.00", "0.00")
-        assert f"| {title} | {row} | {ratio} |" in text
+        cells = [cell.replace("-0.00", "0.00") for cell in cells]
+        check_rows("09", [[title, *cells, ratio]])
     rows = {
         "ungated": "ungated",
         "wider": "ungated, as many parameters",
@@ -411,7 +413,7 @@ def test_healthy_gates():
         arm = measured("overfitting")["arms"][name]
         loss = spread(arm["test_loss"], 2)
         accuracy = spread(arm["test_accuracy"], 1, 100.0)
-        assert f"| {title} | {loss} | {accuracy} % |" in text
+        check_rows("09", [[title, loss, f"{accuracy} %"]])
 
 
 def test_gating_a_trained_model():
@@ -428,13 +430,12 @@ def test_gating_a_trained_model():
     for name, title in rows.items():
         distance = spread(results["arms"][name]["distance"], 3)
         minus = signed(pair(results["differences"], name, "ungated"), 4)
-        assert f"| {title} | {distance} | {minus} |" in text
+        check_rows("10", [[title, distance, minus]])
     minus = signed(pair(results["differences"], "control", "ungated"), 4)
     assert f"| no gate, 10 × the rate elsewhere | | {minus} |" in text
 
 
 def test_which_gate_bends_space_how():
-    text = prose("11")
     settings = measured("functions")["settings"]
     order = (
         "softmax_elementwise",
@@ -450,4 +451,4 @@ def test_which_gate_bends_space_how():
             else f"{entry['median']:.2f} ({entry['positive_share']:.2f})"
             for entry in entries
         ]
-        assert f"| {name} | {' | '.join(cells)} |" in text
+        check_rows("11", [[name, *cells]])

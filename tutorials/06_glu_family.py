@@ -314,7 +314,7 @@ plt.show()
 # | SwiGLU | 0.013 / 0.076 | 0.43 / 3.1 | 0.0065 / 0.065 |
 # | square, no gate | rounding / rounding | 0.56 / 1.6 | rounding / rounding |
 # | GELU, no gate | 0.050 / 0.30 | 0.42 / 0.74 | 0.030 / 0.26 |
-# | ReLU, no gate | 0.086 / 0.39 | **0.31 / 0.60** | 0.058 / 0.32 |
+# | ReLU, no gate | 0.086 / 0.39 | 0.31 / 0.60 | 0.058 / 0.32 |
 #
 # * **True products** are easier with gates than with GELU or ReLU. But a square
 #   does as well as the bilinear gate, and it has no gate. What helps is a

@@ -194,7 +194,7 @@ plt.show()
 # | block | loss | minus the unit, 95 % interval |
 # | --- | --- | --- |
 # | attention, feed-forward | 2.085 ± 0.041 | +0.073 [+0.004, +0.142] |
-# | **unit, squared ReLU** | 2.012 ± 0.038 | |
+# | unit, squared ReLU | 2.012 ± 0.038 | |
 # | unit, softmax | 1.928 ± 0.041 | −0.085 [−0.116, −0.053] |
 # | unit, chunks of 16 | 2.006 ± 0.037 | −0.006 [−0.073, +0.061] |
 # | without the gate: U = 1 | 2.249 ± 0.063 | +0.237 [+0.137, +0.336] |
