@@ -156,7 +156,11 @@ def train(arm, units):
 
     networks = Population(build(), draw_weights(build, SEEDS) * len(TASKS))
     schedule = keras.optimizers.schedules.CosineDecay(0.01, STEPS)
-    networks.compile(keras.optimizers.Adam(schedule), summed_squares)
+    networks.compile(
+        keras.optimizers.Adam(schedule),
+        summed_squares,
+        jit_compile=False if QUICK else "auto",
+    )
     networks.fit(
         data.inputs,
         products.targets(data.inputs, len(SEEDS)),
