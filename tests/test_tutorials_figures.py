@@ -1,5 +1,6 @@
 """Figures that tutorials quote from full runs are those of `docs/results`."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from tutorials.execute import scripts
 ROOT = Path(__file__).parents[1]
 
 
+@functools.cache
 def measured(experiment):
     """Measurements of the committed full run."""
     results = Results.read(ROOT / "docs" / "results" / f"{experiment}.json")
@@ -18,6 +20,7 @@ def measured(experiment):
     return results.measurements
 
 
+@functools.cache
 def prose(number):
     """Markdown of a tutorial, each paragraph and row of a table on one line."""
     (script,) = [s for s in scripts() if s.stem.startswith(number)]
@@ -41,10 +44,10 @@ def check_phrases(number, *phrases):
         assert phrase in text
 
 
-def signed(interval):
+def signed(interval, digits=2):
     """An estimate with its interval, as the tutorials write them."""
     values = (interval[key] for key in ("estimate", "low", "high"))
-    estimate, low, high = (f"{v:+.2f}".replace("-", "−") for v in values)
+    estimate, low, high = (f"{v:+.{digits}f}".replace("-", "−") for v in values)
     return f"{estimate} [{low}, {high}]"
 
 
@@ -238,3 +241,214 @@ def test_value_modulators():
         for arm in ("key_output", "query")
     )
     check_phrases("05", f"where attention is learnt: {key} against {query}")
+
+
+def spread(entry, digits, factor=1.0):
+    """Mean and half of its 95 % interval."""
+    half = factor * (entry["high"] - entry["low"]) / 2.0
+    return f"{factor * entry['estimate']:.{digits}f} ± {half:.{digits}f}"
+
+
+def pair(differences, first, second):
+    """The difference of two arms."""
+    (found,) = [
+        entry
+        for entry in differences
+        if (entry["first"], entry["second"]) == (first, second)
+    ]
+    return found
+
+
+@functools.cache
+def code(number):
+    (script,) = [s for s in scripts() if s.stem.startswith(number)]
+    cells = converted(script).cells
+    return "\n".join(c.source for c in cells if c.cell_type == "code")
+
+
+def test_glu_family():
+    rows = {
+        "bilinear": "BilinearGLU",
+        "swiglu": "SwiGLU",
+        "square": "square, no gate",
+        "gelu": "GELU, no gate",
+        "relu": "ReLU, no gate",
+    }
+    sizes = {
+        entry["arm"]: entry["tasks"]
+        for entry in measured("products")["sizes"]
+        if entry["parameters"] == 29
+    }
+
+    def error(entry):
+        size = 10.0 ** entry["estimate"]
+        return "rounding" if size < 1e-5 else f"{size:#.2g}"
+
+    for arm, title in rows.items():
+        cells = [
+            f"{error(task['training'])} / {error(task['twice'])}"
+            for task in sizes[arm].values()
+        ]
+        check_rows("06", [[title, *cells]])
+    feed_forward = measured("feedforward")
+    assert {arm["parameters"] for arm in feed_forward["arms"].values()} == {
+        68641
+    }
+    for entry in feed_forward["differences"]:
+        if entry["second"] == "relu":
+            title = feed_forward["arms"][entry["first"]]["title"]
+            numbers = [entry[key] for key in ("estimate", "low", "high")]
+            numbers.append(entry["published"][1])
+            row = ", ".join(f"{number:.3f}" for number in numbers)
+            assert f'"{title}": ({row}),' in code("06")
+            contains_none = entry["low"] < 0.0 < entry["high"]
+            assert contains_none is (entry["first"] != "swish")
+
+
+def test_channel_gates():
+    text = prose("07")
+    arms = measured("channels")["arms"]
+    plain = arms["none"]
+
+    def cell(name):
+        return f"{spread(arms[name]['accuracy'], 2, 100.0)} %"
+
+    assert f"| none | {cell('none')} | | |" in text
+    assert f"come on top of {plain['parameters']:,})" in text
+    for gate in ("se", "eca", "cbam"):
+        more = arms[f"{gate}_branch"]["parameters"] / plain["parameters"] - 1.0
+        cells = cell(f"{gate}_branch"), cell(f"{gate}_after"), f"+{more:.2%}"
+        row = " | ".join(cells).replace("%", " %").replace("  %", " %")
+        assert f"| {gate.upper()} | {row} |" in text
+    for entry in measured("channels")["differences"]:
+        assert entry["low"] < 0.0 < entry["high"]
+    more = [
+        arms[f"{gate}_branch"]["parameters"] - plain["parameters"]
+        for gate in ("eca", "se")
+    ]
+    assert more == [6, 700]
+    assert "ECA has six parameters in this network, SE has 700." in text
+
+
+def test_gated_attention_unit():
+    results = measured("gau")
+    losses = {name: arm["loss"] for name, arm in results["arms"].items()}
+    rows = {
+        "softmax": "unit, softmax",
+        "chunked": "unit, chunks of 16",
+        "no_gate": "without the gate: U = 1",
+        "identity": "without attention: A = identity",
+    }
+    for name, title in rows.items():
+        minus = signed(pair(results["differences"], name, "unit"), 3)
+        check_rows("08", [[title, spread(losses[name], 3), minus]])
+    unit = pair(results["differences"], "unit", "attention")
+    ends = {"estimate": "estimate", "low": "high", "high": "low"}
+    minus = signed({key: -unit[end] for key, end in ends.items()}, 3)
+    baseline = spread(losses["attention"], 3)
+    check_rows("08", [["attention, feed-forward", baseline, minus]])
+    whole = spread(losses["unit"], 3)
+    check_phrases("08", f"| unit, squared ReLU | {whole} | |")
+    usual, baseline = (
+        f"{losses[name]['estimate']:.3f}"
+        for name in ("unit_usual", "attention_usual")
+    )
+    check_phrases("08", f"the unit reaches {usual} and the baseline {baseline}")
+    ratios = {
+        (row["length"], row["task"], row["form"]): f"{row['ratio']:.2f}"
+        for row in results["cost"]
+    }
+    for length in (256, 1024, 4096, 8192):
+        cells = [
+            ratios[length, task, form]
+            for task in ("inference", "training")
+            for form in ("quadratic", "chunked")
+        ]
+        check_rows("08", [[f"{length:,}", *cells]])
+
+
+def test_healthy_gates():
+    text = prose("09")
+    rows = {
+        "sigmoid": "sigmoid",
+        "tanh": "tanh",
+        "gelu": "GELU",
+        "silu": "SiLU",
+        "linear": "bilinear",
+    }
+    saturation = measured("saturation")
+    for name, title in rows.items():
+        scales = saturation["activations"][name]["scales"].values()
+        cells = [f"{spread(x['accuracy'], 1, 100.0)} %" for x in scales]
+        check_rows("09", [[title, *cells]])
+    wide = saturation["activations"]["sigmoid"]["scales"]["10"]
+    assert f"{wide['vanished_start']['estimate']:.0%}" == "61%"
+    assert "loses 61 % of its slopes" in text
+    rows = {
+        "bare": "product, half open",
+        "bare_open": "product, open",
+        "bare_closed": "product, closed",
+        "bare_context": "normalized, product",
+        "residual": "residual, not normalized",
+        "post": "post-norm block, half open",
+    }
+    for name, title in rows.items():
+        depths = measured("depth")["arms"][name]["depths"]
+        ratio = 10.0 ** depths["12"]["log10_gradient_ratio"]["estimate"]
+        ratio = f"{ratio:.2g}" if ratio > 1e-3 else f"{ratio:.1e}"
+        ratio = ratio.replace("e-0", "e-")
+        cells = [spread(depths[x]["explained"], 2) for x in ("2", "6", "12")]
+        cells = [cell.replace("-0.00", "0.00") for cell in cells]
+        check_rows("09", [[title, *cells, ratio]])
+    rows = {
+        "ungated": "ungated",
+        "wider": "ungated, as many parameters",
+        "gated": "gated",
+        "gate_dropout_0.2": "gated, dropout 0.2 in the gate",
+        "gate_dropout_0.5": "gated, dropout 0.5 in the gate",
+        "gate_decay_1": "gated, weight decay 1 of the gates",
+        "decay_1": "gated, weight decay 1 of all",
+    }
+    for name, title in rows.items():
+        arm = measured("overfitting")["arms"][name]
+        loss = spread(arm["test_loss"], 2)
+        accuracy = spread(arm["test_accuracy"], 1, 100.0)
+        check_rows("09", [[title, loss, f"{accuracy} %"]])
+
+
+def test_gating_a_trained_model():
+    text = prose("10")
+    results = measured("retrofit")
+    assert f"loss {spread(results['start'], 3)} nats" in text
+    rows = {
+        "zero": "zero kernel, as here",
+        "open": "starts open, bias 4",
+        "random": "random kernel",
+        "rate": "10 × the rate for gates",
+        "first": "gates first, then all, 10 ×",
+    }
+    for name, title in rows.items():
+        distance = spread(results["arms"][name]["distance"], 3)
+        minus = signed(pair(results["differences"], name, "ungated"), 4)
+        check_rows("10", [[title, distance, minus]])
+    minus = signed(pair(results["differences"], "control", "ungated"), 4)
+    assert f"| no gate, 10 × the rate elsewhere | | {minus} |" in text
+
+
+def test_which_gate_bends_space_how():
+    settings = measured("functions")["settings"]
+    order = (
+        "softmax_elementwise",
+        "softmax_headwise",
+        "linear_elementwise",
+        "linear_headwise",
+    )
+    for name in settings["softmax_elementwise"]["functions"]:
+        entries = [settings[x]["functions"][name] for x in order]
+        cells = [
+            "flat"
+            if entry["flat"]
+            else f"{entry['median']:.2f} ({entry['positive_share']:.2f})"
+            for entry in entries
+        ]
+        check_rows("11", [[name, *cells]])
