@@ -17,16 +17,17 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # pytest's code for "no test ran", which is no failure of a chosen few tests.
 NONE_SELECTED := $(if $(PYTEST_ARGS),5,none)
 
-.PHONY: help demo test lint types docs docs-test clean
+.PHONY: help demo test lint types docs docs-test tutorials clean
 
 help:
-	@echo "make demo    run the experiments on JAX and write ./results"
-	@echo "make test    run the test suite once for each backend"
-	@echo "make lint    check style and imports"
-	@echo "make types   check types"
-	@echo "make docs    build the documentation into ./site"
-	@echo "make docs-test   build it, and test it in a browser"
-	@echo "make clean   remove .venv, caches and build output"
+	@echo "make demo       run the experiments on JAX and write ./results"
+	@echo "make test       run the test suite once for each backend"
+	@echo "make lint       check style and imports"
+	@echo "make types      check types"
+	@echo "make docs       build the documentation into ./site"
+	@echo "make docs-test  build it, and test it in a browser"
+	@echo "make tutorials  run the tutorials and write their notebooks"
+	@echo "make clean      remove .venv, caches and build output"
 
 demo: $(VENV)/installed-demo
 	KERAS_BACKEND=jax KERAS_HOME="$(KERAS_HOME)" $(BIN)/keras-gating demo
@@ -65,6 +66,11 @@ docs-test: $(VENV)/installed-docs-test
 	$(MKDOCS)
 	$(BIN)/python -m pytest --confcutdir=tests/site tests/site $(PYTEST_ARGS)
 
+# `make tutorials TUTORIALS="01 xor"` runs the ones whose names hold a word.
+tutorials: $(VENV)/installed-tutorials
+	KERAS_HOME="$(KERAS_HOME)" TF_CPP_MIN_LOG_LEVEL=2 \
+		$(BIN)/python tutorials/execute.py $(TUTORIALS)
+
 clean:
 	rm -rf $(VENV) results site dist .hypothesis .mypy_cache .pytest_cache \
 		.ruff_cache
@@ -96,4 +102,8 @@ $(VENV)/installed-docs: $(VENV)/created pyproject.toml
 
 $(VENV)/installed-docs-test: $(VENV)/created pyproject.toml
 	$(INSTALL) -e '.[docs-test]'
+	@touch $@
+
+$(VENV)/installed-tutorials: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[jax,tutorials]'
 	@touch $@
