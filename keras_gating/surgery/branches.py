@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_gating.surgery import internals
+from keras_gating import _keras
 
 CONVOLUTIONS = (
     keras.layers.Conv1D,
@@ -37,7 +37,7 @@ class Graph:
 
     def __init__(self, model):
         # Inputs are calls too, of layers that read nothing.
-        self.nodes = internals.nodes(model)
+        self.nodes = _keras.nodes(model)
         self._made_by = {
             id(tensor): node for node in self.nodes for tensor in node.outputs
         }

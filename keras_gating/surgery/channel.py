@@ -1,8 +1,8 @@
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers import CBAM
 from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.surgery import internals
 from keras_gating.surgery.branches import CONVOLUTIONS
 from keras_gating.surgery.branches import NORMALIZATIONS
 from keras_gating.surgery.branches import Graph
@@ -70,7 +70,7 @@ def gate_channels(model, layer, after=None, freeze=False):
     check_model(model)
     config = _template(layer)
     chosen = _positions(model, after)
-    taken = {x.name for x in model._flatten_layers()}
+    taken = {x.name for x in _keras.sublayers(model)}
     gates = {
         id(x): type(layer).from_config(
             {
@@ -129,7 +129,7 @@ def _free_name(name, taken):
 def _positions(model, after):
     """Pairs of a layer to put a gate behind, and its data format."""
     graphs = [
-        Graph(x) for x in model._flatten_layers() if internals.is_graph(x)
+        Graph(x) for x in _keras.sublayers(model) if _keras.is_graph(x)
     ]
     candidates = {
         id(node.operation): node.operation
