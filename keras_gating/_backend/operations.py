@@ -53,7 +53,7 @@ def operations(function, names):
         A list of `(name, operands, results, attributes, times)`, for the
         operations with these names, and for others that may sum up products:
         kernels that are not the backend's own, calls back to Python, linear
-XX how often a loop
+    XX how often a loop
         repeats the operation: on JAX `None` if that depends on values, and all
         branches of a condition are listed.
     """

@@ -12,7 +12,7 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating import _keras
 from keras_gating import functional
-from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating._keras import sublayers
 from keras_gating.diagnostics.watching import UniquePaths
 from keras_gating.diagnostics.watching import readable
 from keras_gating.functional import masks

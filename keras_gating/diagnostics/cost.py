@@ -59,14 +59,14 @@ def cost_table(layers, input_shape, measure=True, repeats=20):
     Returns:
         `CostTable`, a mapping from names to `Cost`, with the attributes
         `parameters`, `flops`, `traffic` in bytes, `seconds`, which is `None` if
-        it was not measured, and `unknown`. `print()` prints it, `relative()` are
-        the ratios to the first layer, `as_dict()` and `as_frame()` its
+        it was not measured, and `unknown`. `print()` prints it, `relative()`
+        are the ratios to the first layer, `as_dict()` and `as_frame()` its
         numbers.
 
     Raises:
         ValueError: for what is no layer, for two layers of one name, for
-            shapes with unknown sizes or ones that a layer does not take, and for
-            products in a loop that nobody can count before it runs.
+            shapes with unknown sizes or ones that a layer does not take, and
+            for products in a loop that nobody can count before it runs.
 
     Example:
 

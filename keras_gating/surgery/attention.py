@@ -1,3 +1,5 @@
+import inspect
+
 import keras
 
 from keras_gating import _backend
@@ -99,8 +101,7 @@ class _Surgeon:
     """Knows which layers are to be gated, and how."""
 
     def __init__(self, model, select, compatible, gate_arguments):
-        if isinstance(compatible, str) or callable(compatible):
-            compatible = (compatible,)
+        compatible = _as_classes(compatible)
         self._arguments = gate_arguments
         layers = _keras.sublayers(model, include_self=False)
         attention = [x for x in layers if conversion.kind_of(x) is not None]
@@ -180,6 +181,21 @@ class _Surgeon:
 
     def _copy_of_graph(self, model):
         return ModelCopy(self.convert)(model)
+
+
+def _as_classes(compatible):
+    classes = compatible
+    if isinstance(compatible, str) or inspect.isclass(compatible):
+        classes = (compatible,)
+    is_list = isinstance(classes, (list, tuple, set, frozenset))
+    if not is_list or not all(
+        isinstance(x, str) or inspect.isclass(x) for x in classes
+    ):
+        raise ValueError(
+            "`compatible` must be classes of attention layers, or names under "
+            f"which they are registered. Received: compatible={compatible!r}"
+        )
+    return tuple(classes)
 
 
 def _check_arguments(gate_arguments):

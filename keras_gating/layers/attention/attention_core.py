@@ -237,7 +237,7 @@ class AttentionCore(AttentionWeights):
         )
 
     def _masked_rows(self, return_attention_scores):
-        """What masked rows get in a call; copies of other layers override it."""
+        """What masked rows get in a call."""
         return self.masked_rows
 
     def _hide(self, x, visible):
