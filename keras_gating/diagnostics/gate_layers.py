@@ -54,6 +54,18 @@ def by_head(owner, values):
     return values.reshape(len(values), heads, features)
 
 
+def check_widths(path, shapes):
+    """Raises unless all shapes, without positions, are the same."""
+    shapes = list(dict.fromkeys(tuple(shape) for shape in shapes))
+    if len(shapes) > 1:
+        raise ValueError(
+            "Gates of several widths cannot be counted as one: a layer that "
+            "applies some gives each a name, by `path` of "
+            f"`functional.apply_gate`. Received: values of the shapes "
+            f"{', '.join(map(str, shapes))} under {path!r}"
+        )
+
+
 def _position_axes(owner, rank, mask):
     if isinstance(owner, FeatureMapGate):
         channel = owner._channel_axis(rank)

@@ -74,14 +74,14 @@ class AttentionCore(AttentionWeights):
         if cache is None and mask is not None:
             visible = self.layout.visible_sources(mask)
         elif source_mask is not None:
-            visible = _trailing_ones(source_mask, len(key.shape))
+            visible = masks.with_rank(source_mask, len(key.shape))
         else:
             visible = None
         value_is_key = value is key
         key = self._hide(key, visible)
         value = key if value_is_key else self._hide(value, visible)
         if query_mask is not None:
-            rows = _trailing_ones(query_mask, len(query.shape))
+            rows = masks.with_rank(query_mask, len(query.shape))
             query = self._hide(query, rows)
             if gate_input is not None:
                 gate_input = self._hide(gate_input, rows)
@@ -333,9 +333,3 @@ class AttentionCore(AttentionWeights):
 
 def _boolean(name, mask):
     return None if mask is None else masks.as_boolean_mask(mask, name)
-
-
-def _trailing_ones(mask, rank):
-    for _ in range(rank - len(mask.shape)):
-        mask = ops.expand_dims(mask, -1)
-    return mask
