@@ -14,7 +14,7 @@ _SUMMING = {
     "tensorflow": re.compile(
         r"MatMul|Conv\d|Conv$|Convolution|Einsum|FFT|Cholesky|Qr$|Svd|Eig"
         r"|Inverse$|Solve|Determinant|^Lu$|LSTM|GRU|RNN|Attention|Xla"
-        r"|PyFunc|PartitionedCall|RemoteCall|BatchFunction"
+        r"|PyFunc|RemoteCall|BatchFunction|^(Stateless)?(While|If|Case)$"
     ),
     "torch": re.compile(
         r"mm(_|$)|gemm|matmul|mv(_|$)|(^|_)dot|attention|einsum|addr(_|$)"
@@ -102,20 +102,41 @@ def _leaves(attributes):
 def _list_tensorflow(function, names, found):
     import tensorflow as tf
 
-    # Not in TensorFlow's public interface. A graph would be, but does not say
-    # how often a loop runs.
+    # Not in TensorFlow's public interface. A graph alone would be, but does
+    # not say how often a loop runs.
+    from tensorflow.python.eager import context
     from tensorflow.python.framework import op_callbacks
 
+    functions = context.context()
+    known = set(functions.list_function_names())
+    traced = {}
+
     def text(x):
-        return x.decode() if isinstance(x, bytes) else x
+        if hasattr(x, "WhichOneof"):
+            # In a graph.
+            x = getattr(x, x.WhichOneof("value"))
+        return x.decode(errors="replace") if isinstance(x, bytes) else x
 
     def keep(name, inputs, attributes, outputs, op_name=None, graph=None):
-        if graph is not None:
-            # It is traced, and runs when the call of the graph is listed.
-            return
         name = text(name)
+        if graph is not None:
+            traced[id(graph)] = graph
+        elif functions.has_function(name):
+            # What a call traces is listed by that, as often as it runs if it
+            # is its first call, and of one graph: loops are several.
+            is_listed = name not in known and len(traced) == 1
+            known.add(name)
+            traced.clear()
+            if is_listed:
+                return
         is_own = hasattr(tf.raw_ops, name)
         if name in names or not is_own or _SUMMING["tensorflow"].search(name):
+            tensors = [x for x in (*inputs, *outputs) if hasattr(x, "dtype")]
+            if not all(x.shape.is_fully_defined() for x in tensors):
+                shapeless = f"{name} of no known shape"
+                name = shapeless if name in names else name
+                found.append((name, [], [], {}, 1))
+                return
             attributes = [text(x) for x in attributes]
             attributes = dict(zip(attributes[::2], attributes[1::2]))
             found.append(_operation(name, inputs, outputs, attributes))

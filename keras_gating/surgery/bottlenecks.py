@@ -47,10 +47,9 @@ def open_units(gate):
     if bottleneck is None or not _can_be_shut(bottleneck.activation):
         return
     kernel = bottleneck.reduction.kernel
-    values = np.array(keras.ops.convert_to_numpy(kernel))
-    half = values.shape[1] // 2
-    values[:, half : 2 * half] = -values[:, :half]
-    kernel.assign(values)
+    half = kernel.shape[1] // 2
+    first, last = kernel[:, :half], kernel[:, 2 * half :]
+    kernel.assign(keras.ops.concatenate([first, -first, last], axis=1))
 
 
 def _bottleneck(gate):

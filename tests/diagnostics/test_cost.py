@@ -309,7 +309,11 @@ def foreign(x):
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        return tf.numpy_function(lambda x: x, [x], x.dtype)
+        def same(x):
+            return tf.numpy_function(np.copy, [x], x.dtype)
+
+        # Run eagerly it would be no operation.
+        return tf.function(same, autograph=False)(x)
     return foreign_of_torch()(x)
 
 
@@ -357,6 +361,33 @@ def test_what_nobody_can_count_is_unknown(capsys):
     printed = capsys.readouterr().out
     assert printed.count("unknown") == 3
     assert costs["foreign"].unknown[0] in printed
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="Graphs of TensorFlow.")
+def test_graphs_that_run_once_are_counted():
+    import tensorflow as tf
+
+    x = tf.ones((2, 3))
+    kernel = tf.Variable(tf.ones((3, 4)))
+    product = tf.function(lambda: x @ kernel)
+    (found,) = contractions(product)
+    assert found.multiply_adds == 2 * 3 * 4
+    # It was compiled before, and is not looked into.
+    (found,) = contractions(product)
+    assert found.multiply_adds is None
+    twice = tf.function(lambda x: x @ tf.ones((3, 3)))
+    found = contractions(lambda: twice(twice(x)))
+    assert [c.multiply_adds for c in found] == [2 * 3 * 3, None]
+    # Nobody knows how often a loop in a graph runs.
+    loop = tf.function(
+        lambda x: tf.while_loop(
+            lambda x: tf.reduce_sum(x) < 9.0,
+            lambda x: (x @ tf.ones((3, 3)),),
+            (x,),
+        )
+    )
+    found = contractions(lambda: loop(x))
+    assert None in [c.multiply_adds for c in found]
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="Kernels of JAX.")

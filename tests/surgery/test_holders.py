@@ -251,7 +251,7 @@ def test_subclass_that_is_said_to_be_compatible_is_compared():
 
 TINY = {
     "vocabulary_size": 10,
-    "num_layers": 2,
+    "num_layers": 1,
     "num_heads": 2,
     "hidden_dim": 8,
     "intermediate_dim": 8,
@@ -269,19 +269,21 @@ def test_backbones_of_keras_hub(name, tmp_path):
     }
     data["padding_mask"] = np.int32(IDS != 0)
     gated = surgery.gate_attention(model)
-    assert attention_in(gated)[1] == 2
+    assert attention_in(gated)[1] == 1
     gated.save(tmp_path / "gated.keras")
     loaded = keras.models.load_model(tmp_path / "gated.keras")
     assert_same_function(model, gated, data)
     assert_same_function(gated, loaded, data)
 
 
+@pytest.mark.skipif(
+    keras.config.backend() != "torch", reason="The same on all backends."
+)
 def test_backbones_of_keras_hub_that_cannot_be_gated():
     """The error names the class, or the layer, that stands in the way."""
     models = pytest.importorskip("keras_hub").models
-    one = {**TINY, "num_layers": 1}
     whisper = models.WhisperBackbone(
-        **one,
+        **TINY,
         num_mels=4,
         max_encoder_sequence_length=4,
         max_decoder_sequence_length=4,
@@ -295,7 +297,7 @@ def test_backbones_of_keras_hub_that_cannot_be_gated():
         mlp_dim=4,
     )
     for model, message in (
-        (models.T5Backbone(**one), "T5MultiHeadAttention"),
+        (models.T5Backbone(**TINY), "T5MultiHeadAttention"),
         (
             whisper,
             "self_attention_layer .*WhisperCachedMultiHeadAttention overrides "
