@@ -114,7 +114,8 @@ def _list_tensorflow(function, names, found):
     def text(x):
         if hasattr(x, "WhichOneof"):
             # In a graph.
-            x = getattr(x, x.WhichOneof("value"))
+            kind = x.WhichOneof("value")
+            x = getattr(x, kind) if kind else None
         return x.decode(errors="replace") if isinstance(x, bytes) else x
 
     def keep(name, inputs, attributes, outputs, op_name=None, graph=None):
