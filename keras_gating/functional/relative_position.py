@@ -4,6 +4,11 @@ import math
 
 from keras import ops
 
+# More rows than these are made in so many blocks: each needs `t · (t + S)`
+# numbers, all at once need `T · (T + S)`.
+MANY_ROWS = 512
+NUM_BLOCKS = 8
+
 
 def relative_position_bucket(
     distance, num_buckets=32, max_distance=128, is_causal=False
@@ -88,6 +93,25 @@ def relative_position_bias(
     [[0.0, 17.0, 18.0], [1.0, 0.0, 17.0]]
     """
     table = ops.convert_to_tensor(table)
+    if isinstance(num_queries, int) and num_queries > MANY_ROWS:
+        size = math.ceil(num_queries / NUM_BLOCKS)
+        blocks = [
+            _bias(
+                table,
+                min(size, num_queries - start),
+                num_keys,
+                offset + start,
+                is_causal,
+                max_distance,
+            )
+            for start in range(0, num_queries, size)
+        ]
+        return ops.concatenate(blocks, axis=0)
+    return _bias(table, num_queries, num_keys, offset, is_causal, max_distance)
+
+
+def _bias(table, num_queries, num_keys, offset, is_causal, max_distance):
+    """The bias, by way of `T · (T + S)` numbers."""
     after = ops.arange(num_keys, dtype="int32")
     before = ops.arange(num_queries, dtype="int32") - num_queries
     # Distances of the first row, then, from the end, what each further row

@@ -4,6 +4,7 @@ import contextlib
 import io
 from typing import NamedTuple
 
+import keras
 import pytest
 
 from keras_gating import cli
@@ -18,6 +19,8 @@ class Demo(NamedTuple):
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
+    if keras.config.backend() != "jax":
+        pytest.skip("the demo runs on JAX, its experiments on every backend")
     folder = tmp_path_factory.mktemp("demo") / "made" / "here"
     arguments = ["demo", "--quick", "--seeds", "2", "--out", str(folder)]
     printed = io.StringIO()

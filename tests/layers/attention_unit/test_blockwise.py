@@ -5,6 +5,7 @@ import pytest
 
 from keras_gating import _backend
 from keras_gating import functional
+from keras_gating.functional import quadratic
 from tests.gradients import gradients
 from tests.layers.attention_unit.common import unit
 from tests.utils import assert_close
@@ -101,3 +102,40 @@ def test_automatic_blocks_equal_the_whole():
     blocks = unit(x, position="t5")
     call = {"use_causal_mask": True}
     assert_close(to_numpy(blocks(x, **call)), whole(x, **call), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("form", "masks"), [("relu2-t5", "padding"), ("softmax", "pairs")]
+)
+def test_prefixes_are_the_whole(form, masks, monkeypatch):
+    """Causal rows that leave later keys out lose nothing that they see."""
+    call = {
+        name: tensor(x) if isinstance(x, np.ndarray) else x
+        for name, x in MASKS[masks].items()
+    } | {"use_causal_mask": True}
+    results = []
+    for shortest in (100, 4):
+        monkeypatch.setattr(quadratic, "SHORTEST_IN_PREFIXES", shortest)
+        output, (for_input,), for_weights = gradients(
+            unit(X, **FORMS[form]), [X], normal(*X.shape, seed=1), **call
+        )
+        results.append([output, for_input, *for_weights.values()])
+    for actual, expected in zip(*reversed(results), strict=True):
+        assert_close(actual, expected, 1e-5)
+
+
+def test_long_causal_rows():
+    """From some length on, without being asked: prefixes and bias in blocks."""
+    length = quadratic.SHORTEST_IN_PREFIXES + 77
+    query, key, value = normal(3, 1, length, 4)
+    table = normal(32)
+    actual = functional.quadratic_attention(
+        query, key, value, is_causal=True, position_bias=tensor(table)
+    )
+    position = np.arange(length)
+    distance = position - position[:, None]
+    bucket = functional.relative_position_bucket(distance, is_causal=True)
+    scores = query[0] @ key[0].T / 2.0 + table[to_numpy(bucket)]
+    weights = np.where(distance <= 0, np.maximum(scores, 0.0) ** 2, 0.0)
+    expected = weights @ value[0] / (position[:, None] + 1)
+    assert_close(actual[0], expected, 1e-5)
