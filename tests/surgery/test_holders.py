@@ -70,7 +70,9 @@ def test_attention_wherever_it_is_held(tmp_path):
 
     surgery.freeze_all_but_gates(gated)
     assert {x.path for x in gated.trainable_weights} == gates
-    gated.compile(keras.optimizers.Adam(0.01), "mse", run_eagerly=True)
+    # What takes less time, on JAX the compiler.
+    is_eager = keras.config.backend() != "jax"
+    gated.compile(keras.optimizers.Adam(0.01), "mse", run_eagerly=is_eager)
     gated.fit(IDS, normal(4, 6, 8), epochs=2, verbose=0)
     for path, value in values(gated.weights).items():
         assert np.any(value != kept[path]) == (path in gates), path
