@@ -88,8 +88,10 @@ $(VENV)/installed-demo: $(VENV)/created pyproject.toml
 	$(INSTALL) -e '.[jax,experiments]'
 	@touch $@
 
-$(VENV)/installed-test: $(VENV)/created pyproject.toml requirements/backends.txt
+$(VENV)/installed-test: $(VENV)/created pyproject.toml requirements/backends.txt \
+		requirements/no-deps.txt
 	$(INSTALL) -e '.[test]' -r requirements/backends.txt
+	$(INSTALL) --no-deps -r requirements/no-deps.txt
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/created pyproject.toml

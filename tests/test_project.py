@@ -44,13 +44,23 @@ def test_backend_imports_are_seen(source):
     assert BACKENDS & set(imported(ast.parse(source)))
 
 
-def test_one_file_knows_the_backends():
+def test_one_part_knows_the_backends():
     knowing = {
-        path.name
+        path.parent.name
         for path in MODULES
         if BACKENDS & set(imported(ast.parse(path.read_text())))
     }
-    assert knowing == {"_backend.py"}
+    assert knowing == {"_backend"}
+
+
+def test_one_file_knows_what_keras_hides():
+    """Private modules of Keras, and private attributes of its objects."""
+    hidden = re.compile(
+        r"keras\.src|\w\._(flatten_layers|inbound_nodes|keras_history|layers"
+        r"|nodes_by_depth|parent_path|tracker)\b"
+    )
+    knowing = {path.name for path in MODULES if hidden.search(path.read_text())}
+    assert knowing == {"_keras.py"}
 
 
 @pytest.mark.parametrize(
@@ -71,10 +81,11 @@ def test_a_file_holds_one_idea(path):
 
 def test_imports_point_downward():
     """Each part of the package imports only from the parts before it."""
-    below = {"_backend": [], "_extras": []}
+    below = {"_backend": [], "_extras": [], "_keras": []}
     below["functional"] = ["_backend"]
     # Geometry takes any callable and knows no layer.
-    below["layers"] = below["geometry"] = ["_backend", "functional"]
+    below["geometry"] = ["_backend", "functional"]
+    below["layers"] = [*below["geometry"], "_keras"]
     seen = [*below["layers"], "layers", "geometry", "_extras"]
     below["diagnostics"] = below["surgery"] = below["distribution"] = seen
     below["experiments"] = [*seen, "diagnostics", "surgery"]

@@ -1,5 +1,8 @@
 """What can be said of a gate from its activation alone."""
 
+import functools
+import types
+
 import keras
 import numpy as np
 from keras import ops
@@ -18,6 +21,13 @@ def is_bounded(activation, rank):
         rank: rank of the tensors that it takes.
     """
     activation = keras.activations.get(activation)
+    if isinstance(activation, types.FunctionType):
+        return _is_bounded_function(activation, rank)
+    # A layer may have weights, with which the answer changes.
+    return _is_bounded(activation, rank)
+
+
+def _is_bounded(activation, rank):
     far = np.geomspace(10.0, 1e6, 101)
     points = np.concatenate([-far, np.linspace(-10.0, 10.0, 4001), far])
     points = points.astype("float32").reshape(*[1] * max(1, rank - 1), -1)
@@ -31,3 +41,7 @@ def is_bounded(activation, rank):
         and values.min() >= -rounding
         and values.max() <= 1.0 + rounding
     )
+
+
+# A monitor asks again at every look.
+_is_bounded_function = functools.lru_cache(maxsize=64)(_is_bounded)

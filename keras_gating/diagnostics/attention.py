@@ -10,8 +10,9 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating import _keras
 from keras_gating import functional
-from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating._keras import sublayers
 from keras_gating.diagnostics.watching import UniquePaths
 from keras_gating.diagnostics.watching import readable
 from keras_gating.functional import masks
@@ -204,7 +205,7 @@ def _axes(layer):
     if isinstance(layer, GatedAttention):
         return layer.layout.axes
     # Those that the layer was built with, if it has any choice.
-    return getattr(layer, "_attention_axes", None)
+    return _keras.argument(layer, "attention_axes")
 
 
 def _is_overridden(layer, original):

@@ -1,6 +1,7 @@
 """Batches of inputs out of whatever `fit` accepts."""
 
 import itertools
+import numbers
 
 import keras
 import numpy as np
@@ -28,6 +29,11 @@ def input_batches(data, batch_size=32, steps=None):
     """
     checks.positive_integer("batch_size", batch_size)
     checks.positive_integer("steps", steps, optional=True)
+    if _is_nest_of_numbers(data):
+        raise ValueError(
+            "`data` must consist of arrays: make one of the numbers by "
+            f"`np.array(data)`. Received: a {type(data).__name__} of numbers"
+        )
     if isinstance(data, keras.utils.PyDataset):
         batches, count = _of_dataset(data)
     elif _is_nest_of_arrays(data):
@@ -84,6 +90,13 @@ def _is_nest_of_arrays(data):
         leaves = keras.tree.flatten(data)
         return bool(leaves) and all(map(_is_array, leaves))
     return _is_array(data)
+
+
+def _is_nest_of_numbers(data):
+    if not isinstance(data, (tuple, list, dict)):
+        return False
+    leaves = keras.tree.flatten(data)
+    return bool(leaves) and all(isinstance(x, numbers.Number) for x in leaves)
 
 
 def _is_array(leaf):

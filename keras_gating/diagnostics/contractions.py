@@ -9,7 +9,8 @@ import math
 
 import keras
 
-from keras_gating import _backend
+from keras_gating._backend.operations import Described
+from keras_gating._backend.operations import operations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +19,13 @@ class Contraction:
 
     Args:
         name: what the backend calls it.
-        multiply_adds: number of products that it sums up.
+        multiply_adds: number of products that it sums up; `None` for a kernel
+            of which nobody here knows it.
         traffic: bytes of its operands and results.
     """
 
     name: str
-    multiply_adds: int
+    multiply_adds: int | None
     traffic: int
 
 
@@ -34,30 +36,31 @@ def contractions(function):
         function: function without arguments.
 
     Returns:
-        A list of `Contraction`. What a loop repeats is in the numbers.
+        A list of `Contraction`. What a loop repeats is in the numbers. Kernels
+        that may be such products, but have no rule, are listed as unknown.
 
     Raises:
         ValueError: for one in a loop whose number of rounds depends on values.
     """
     rules = _RULES[keras.config.backend()]
     found = []
-    for operation in _backend.operations(function, rules):
-        name, operands, results, attributes, times = operation
+    for name, operands, results, attributes, times in operations(
+        function, rules
+    ):
+        described = (*operands, *results)
+        traffic = sum(x.nbytes for x in described if isinstance(x, Described))
+        if name not in rules:
+            found.append(Contraction(name, None, (times or 1) * traffic))
+            continue
         if times is None:
             raise ValueError(
                 "The number of FLOPs depends on values: there is a product in "
                 f"a loop that nobody can count before it runs. Received: {name}"
             )
-        shapes = [x[0] if _is_tensor(x) else x for x in operands]
-        tensors = [x for x in (*operands, *results) if _is_tensor(x)]
-        products = rules[name](shapes, results[0][0], attributes)
-        traffic = sum(size for _, size in tensors)
+        shapes = [x.shape if isinstance(x, Described) else x for x in operands]
+        products = rules[name](shapes, results[0].shape, attributes)
         found.append(Contraction(name, times * products, times * traffic))
     return found
-
-
-def _is_tensor(x):
-    return isinstance(x, tuple)
 
 
 # Each rule gives the multiply-adds from the shapes of the operands, the shape

@@ -14,9 +14,12 @@ class Cost:
 
     Attributes:
         parameters: number of weights.
-        flops: floating-point operations of a forward pass.
+        flops: floating-point operations of a forward pass; `None`, not known,
+            if there are `unknown` operations.
         traffic: bytes read and written.
         seconds: time of a forward pass, `None` if it was not measured.
+        unknown: names of operations whose FLOPs nobody can tell, such as
+            kernels that are not the backend's own.
 
     Example:
 
@@ -28,18 +31,26 @@ class Cost:
     """
 
     parameters: int
-    flops: int
+    flops: int | None
     traffic: int
     seconds: float | None = None
+    unknown: tuple[str, ...] = ()
+
+    def numbers(self):
+        """A dictionary of the numbers, those that are not known as `None`."""
+        return {
+            name: getattr(self, name)
+            for name in ("parameters", "flops", "traffic", "seconds")
+        }
 
     def relative_to(self, other):
         """Each number over that of `other`.
 
         Returns:
             A dictionary; `None` stands for what has no ratio: a number over
-            0, or a time that was not measured.
+            0, or one that is not known or was not measured.
         """
-        first, second = dataclasses.asdict(self), dataclasses.asdict(other)
+        first, second = self.numbers(), other.numbers()
         return {
             name: first[name] / second[name]
             if second[name] and first[name] is not None
@@ -105,7 +116,7 @@ class CostTable(collections.abc.Mapping):
 
     def as_dict(self):
         """A dictionary of dictionaries of plain numbers, by name."""
-        return {name: dataclasses.asdict(cost) for name, cost in self.items()}
+        return {name: cost.numbers() for name, cost in self.items()}
 
     def as_frame(self):
         """A `pandas.DataFrame`, a row for each layer."""
@@ -117,6 +128,8 @@ def _table(costs):
     made = require("rich.table", "diagnostics").Table(
         title=f"Forward pass on {costs.backend}, {costs.platform}",
         title_justify="left",
+        caption=_footnote(costs),
+        caption_justify="left",
         box=require("rich.box", "diagnostics").SIMPLE_HEAD,
     )
     made.add_column("layer", overflow="fold")
@@ -139,7 +152,18 @@ def _table(costs):
     return made
 
 
+def _footnote(costs):
+    unknown = {name for cost in costs.values() for name in cost.unknown}
+    if not unknown:
+        return None
+    names = ", ".join(sorted(unknown))
+    text = require("rich.text", "diagnostics").Text
+    return text(f"unknown: nobody can tell the FLOPs of {names}")
+
+
 def _with_unit(number, unit=""):
+    if number is None:
+        return "unknown"
     power = 0
     while number >= 999.5 and power < len(_UNITS) - 1:
         number, power = number / 1000, power + 1

@@ -1,4 +1,4 @@
-"""Which layers have gates, and how the values of each are arranged."""
+"""How the values of the gate of a layer are arranged."""
 
 import math
 
@@ -6,31 +6,8 @@ import numpy as np
 
 from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
-from keras_gating.layers import GatedAttentionUnit
-from keras_gating.layers import GatedFeedForward
 from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
-
-# A gated feed-forward layer has no unit before it is built.
-_GATED = (
-    FeatureMapGate,
-    Gate,
-    GatedAttentionUnit,
-    GatedFeedForward,
-    GatedLinearUnit,
-)
-
-
-def sublayers(model):
-    """The model itself and every layer inside of it, each once."""
-    return list(model._flatten_layers())
-
-
-def has_gate(layer):
-    """Whether a layer is known to apply gates, itself or by its children."""
-    if isinstance(layer, GatedAttention):
-        return layer.use_gate
-    return isinstance(layer, _GATED)
+from keras_gating.layers.gate_kinds import has_gate
 
 
 def real_positions(owner, values, mask):
@@ -75,6 +52,18 @@ def by_head(owner, values):
     # Not -1, which no size is for a batch of nothing but padding.
     features = math.prod(values.shape[1:]) // heads
     return values.reshape(len(values), heads, features)
+
+
+def check_widths(path, shapes):
+    """Raises unless all shapes, without positions, are the same."""
+    shapes = list(dict.fromkeys(tuple(shape) for shape in shapes))
+    if len(shapes) > 1:
+        raise ValueError(
+            "Gates of several widths cannot be counted as one: a layer that "
+            "applies some gives each a name, by `path` of "
+            f"`functional.apply_gate`. Received: values of the shapes "
+            f"{', '.join(map(str, shapes))} under {path!r}"
+        )
 
 
 def _position_axes(owner, rank, mask):

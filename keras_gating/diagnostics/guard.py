@@ -7,7 +7,7 @@ import threading
 import keras
 
 from keras_gating import _backend
-from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating._keras import sublayers
 
 # What every `fit`, `evaluate`, `predict` and `…_on_batch` calls first.
 _METHODS = (

@@ -31,6 +31,11 @@ class Moments:
         self.entropy = None
         self.histogram = Histogram(bounded)
 
+    @property
+    def shape(self):
+        """`(heads, features)` of the values, `None` before there are any."""
+        return None if self.lowest is None else self.lowest.shape
+
     def update(self, values):
         """Takes in values `(positions, heads, features)`."""
         if not len(values):

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_gating.diagnostics.activations import is_bounded
 from keras_gating.diagnostics.gate_layers import by_head
+from keras_gating.diagnostics.gate_layers import check_widths
 from keras_gating.diagnostics.gate_layers import real_positions
 from keras_gating.diagnostics.moments import Moments
 from keras_gating.diagnostics.statistics import GateStatistics
@@ -114,12 +115,13 @@ class GateValues:
         A gate that does not depend on a position, such as a constant one, has
         one position in each call; a channel gate one for each sample.
         """
-        return np.concatenate(
-            [
-                real_positions(self.layer, values, mask)
-                for values, mask in zip(self.calls, self.masks)
-            ]
-        )
+        calls = [
+            real_positions(self.layer, values, mask)
+            for values, mask in zip(self.calls, self.masks)
+        ]
+        path = getattr(self.layer, "path", None)
+        check_widths(path, [values.shape[1:] for values in calls])
+        return np.concatenate(calls)
 
     @property
     def by_head(self):

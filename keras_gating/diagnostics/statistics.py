@@ -6,6 +6,7 @@ from keras_gating._extras import require
 from keras_gating.diagnostics.activations import is_bounded
 from keras_gating.diagnostics.batches import input_batches
 from keras_gating.diagnostics.gate_layers import by_head
+from keras_gating.diagnostics.gate_layers import check_widths
 from keras_gating.diagnostics.gate_layers import real_positions
 from keras_gating.diagnostics.moments import Moments
 from keras_gating.diagnostics.summary import summarized
@@ -85,7 +86,11 @@ def gate_statistics(
             bounded = is_bounded(call.activation, call.values.ndim)
             moments[call.path] = Moments(bounded, low, high)
         values = real_positions(call.owner, call.values, call.mask)
-        moments[call.path].update(by_head(call.owner, values))
+        values = by_head(call.owner, values)
+        own = moments[call.path]
+        if own.shape is not None:
+            check_widths(call.path, [own.shape, values.shape[1:]])
+        own.update(values)
 
     bar = _progress_bar(count) if progress else contextlib.nullcontext()
     with watch_gates(model, merge), bar as advance:

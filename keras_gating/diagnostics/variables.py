@@ -1,10 +1,8 @@
-from keras_gating.diagnostics.gate_layers import has_gate
-from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating._keras import sublayers
 from keras_gating.diagnostics.watching import no_gates
-from keras_gating.layers import Gate
-from keras_gating.layers import GatedAttentionUnit
-from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
+from keras_gating.layers.gate_kinds import gate_weights
+from keras_gating.layers.gate_kinds import has_gate
+from keras_gating.layers.gate_kinds import is_packed
 
 
 def gate_variables(model, packed=False):
@@ -45,10 +43,10 @@ def gate_variables(model, packed=False):
                 "A layer has no weights before it is built: build or call the "
                 f"model first. Received: {layer.name}.built=False"
             )
-        for variable in _own(layer, packed):
+        for variable in gate_weights(layer, packed):
             found[id(variable)] = variable
     if not found:
-        if not packed and any(map(_is_packed, sublayers(model))):
+        if not packed and any(map(is_packed, sublayers(model))):
             raise ValueError(
                 "All gates of the model share their weights with the value. "
                 "Pass `packed=True` for the weights of both. Received: "
@@ -56,17 +54,3 @@ def gate_variables(model, packed=False):
             )
         raise no_gates(model)
     return list(found.values())
-
-
-def _is_packed(layer):
-    return isinstance(layer, (GatedLinearUnit, GatedAttentionUnit))
-
-
-def _own(layer, packed):
-    if isinstance(layer, (Gate, FeatureMapGate)):
-        return layer.weights
-    if not (packed and _is_packed(layer)):
-        return []
-    if isinstance(layer, GatedLinearUnit):
-        return layer.projection.weights
-    return layer.hidden_dense.weights

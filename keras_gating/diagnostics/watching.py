@@ -6,10 +6,10 @@ import typing
 from keras import ops
 
 from keras_gating import _backend
-from keras_gating.diagnostics.gate_layers import has_gate
-from keras_gating.diagnostics.gate_layers import sublayers
+from keras_gating._keras import sublayers
 from keras_gating.diagnostics.guard import compiled_call
 from keras_gating.functional import recording
+from keras_gating.layers.gate_kinds import has_gate
 
 _KNOWN_PACKAGES = ("keras", "keras_gating")
 

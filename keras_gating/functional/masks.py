@@ -202,3 +202,10 @@ def _positions(target_shape, source_shape, offset):
         ops.reshape(rows, (*target_shape, *ones)),
         ops.reshape(columns, (*ones, *source_shape)),
     )
+
+
+def with_rank(mask, rank):
+    """A mask with axes of size 1 added behind, up to a rank."""
+    for _ in range(rank - len(mask.shape)):
+        mask = ops.expand_dims(mask, -1)
+    return mask

@@ -67,17 +67,19 @@ def record_into(callback):
 @contextlib.contextmanager
 def observe(observer):
     """As `record_into`, with one argument for the callback, `Observation`."""
-    previous = getattr(_state, "observers", ())
-    _state.observers = () if observer is None else (*previous, observer)
+    # An object of its own: contexts may end in any order, as those of
+    # generators do, and each takes away what it brought.
+    entry = [observer]
+    _state.entries = (*getattr(_state, "entries", ()), entry)
     try:
         yield
     finally:
-        _state.observers = previous
+        _state.entries = tuple(x for x in _state.entries if x is not entry)
 
 
 def record(owner, path, activation, values, mask=None):
     """Hands an `Observation` to every observer; does nothing without one."""
-    observers = getattr(_state, "observers", ())
+    observers = _observers()
     if not observers:
         return
     if path is None and owner is not None:
@@ -85,3 +87,13 @@ def record(owner, path, activation, values, mask=None):
     seen = Observation(owner, path, activation, values, mask)
     for observer in observers:
         observer(seen)
+
+
+def _observers():
+    """Observers of the contexts that `record_into(None)` does not stop."""
+    found = []
+    for (observer,) in reversed(getattr(_state, "entries", ())):
+        if observer is None:
+            break
+        found.insert(0, observer)
+    return found

@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_gating import _keras
+
 _ENTRY = "trainable_parts"
 
 
@@ -27,12 +29,12 @@ def inherit_trainable(layer):
 
 def part_flags(layer):
     """The `trainable` flags of a layer and of all layers in it."""
-    return [bool(part.trainable) for part in layer._flatten_layers()]
+    return [bool(part.trainable) for part in _keras.sublayers(layer)]
 
 
 def set_part_flags(layer, flags):
     """Sets what `part_flags` returned, on a layer with the same parts."""
-    parts = layer._flatten_layers()
+    parts = _keras.sublayers(layer)
     if len(parts) != len(flags):
         raise ValueError(
             f"The layer {layer.name!r} has {len(parts)} parts, but there are "

@@ -1,10 +1,12 @@
+import inspect
+
 import keras
 
 from keras_gating import _backend
+from keras_gating import _keras
 from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
 from keras_gating.layers.attention import conversion
-from keras_gating.surgery import internals
 from keras_gating.surgery import subclasses
 from keras_gating.surgery.copying import ModelCopy
 from keras_gating.surgery.copying import check_model
@@ -99,10 +101,9 @@ class _Surgeon:
     """Knows which layers are to be gated, and how."""
 
     def __init__(self, model, select, compatible, gate_arguments):
-        if isinstance(compatible, str) or callable(compatible):
-            compatible = (compatible,)
+        compatible = _as_classes(compatible)
         self._arguments = gate_arguments
-        layers = model._flatten_layers(include_self=False)
+        layers = _keras.sublayers(model, include_self=False)
         attention = [x for x in layers if conversion.kind_of(x) is not None]
         if not attention:
             raise ValueError(_none_found(model, layers))
@@ -132,49 +133,43 @@ class _Surgeon:
         """What stands in the place of a layer; `None` for a plain copy."""
         if id(layer) in self._wanted:
             return self._gated(layer)
-        if internals.is_graph(layer) or not self._holds(layer):
+        if _keras.is_graph(layer) or not self._holds(layer):
             return None
         return self._with_gates_inside(layer, model_copy)
 
     def _holds(self, layer):
         return isinstance(layer, keras.layers.Layer) and any(
             id(x) in self._wanted
-            for x in layer._flatten_layers(include_self=False)
+            for x in _keras.sublayers(layer, include_self=False)
         )
 
     def _gated(self, layer):
         arguments = dict(self._arguments)
-        has_gate = getattr(
-            layer, "_use_gate", getattr(layer, "use_gate", False)
-        )
+        has_gate = _keras.argument(layer, "use_gate")
         if not has_gate:
             arguments = {**_identity(arguments), **arguments}
-        calls = [node.arguments.kwargs for node in layer._inbound_nodes]
-        if calls and all(x.get("return_attention_scores") for x in calls):
-            # With scores Keras takes the explicit path.
-            arguments.setdefault("masked_rows", "zero")
         new = subclasses.gated(layer, arguments)
         if not has_gate:
-            for part in new._flatten_layers():
+            for part in _keras.sublayers(new):
                 if isinstance(part, Gate):
                     _check_identity(part)
         return new
 
     def _with_gates_inside(self, layer, model_copy):
-        copy = model_copy.plain(layer, built_by=internals.first_call(layer))
-        twins = zip(layer._flatten_layers(), copy._flatten_layers())
+        copy = model_copy.plain(layer, built_by=_keras.first_call(layer))
+        twins = zip(_keras.sublayers(layer), _keras.sublayers(copy))
         sought = {id(twin): twin for x, twin in twins if id(x) in self._wanted}
         self._wanted |= sought
 
         def is_sought(x):
-            return id(x) in sought or internals.is_graph(x) and self._holds(x)
+            return id(x) in sought or _keras.is_graph(x) and self._holds(x)
 
         replacements = []
         for old, places in places_of(copy, is_sought):
             replace = self._gated if id(old) in sought else self._copy_of_graph
             replacements.append({"places": places, "layer": replace(old)})
         new = WithGatedAttention(copy, replacements)
-        left = [x.path for x in new._flatten_layers() if id(x) in sought]
+        left = [x.path for x in _keras.sublayers(new) if id(x) in sought]
         if left:
             raise ValueError(
                 "Attention must stand in attributes of the layer that holds "
@@ -186,6 +181,21 @@ class _Surgeon:
 
     def _copy_of_graph(self, model):
         return ModelCopy(self.convert)(model)
+
+
+def _as_classes(compatible):
+    classes = compatible
+    if isinstance(compatible, str) or inspect.isclass(compatible):
+        classes = (compatible,)
+    is_list = isinstance(classes, (list, tuple, set, frozenset))
+    if not is_list or not all(
+        isinstance(x, str) or inspect.isclass(x) for x in classes
+    ):
+        raise ValueError(
+            "`compatible` must be classes of attention layers, or names under "
+            f"which they are registered. Received: compatible={compatible!r}"
+        )
+    return tuple(classes)
 
 
 def _check_arguments(gate_arguments):

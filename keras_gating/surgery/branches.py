@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_gating.surgery import internals
+from keras_gating import _keras
 
 CONVOLUTIONS = (
     keras.layers.Conv1D,
@@ -37,7 +37,7 @@ class Graph:
 
     def __init__(self, model):
         # Inputs are calls too, of layers that read nothing.
-        self.nodes = internals.nodes(model)
+        self.nodes = _keras.nodes(model)
         self._made_by = {
             id(tensor): node for node in self.nodes for tensor in node.outputs
         }
@@ -89,12 +89,26 @@ def ends_of_blocks(graph):
     for node in graph.nodes:
         if not isinstance(node.operation, CONVOLUTIONS):
             continue
-        for kinds in (NORMALIZATIONS, _ACTIVATIONS):
+        for is_next in (_is_normalization, _is_activation):
             readers = graph.readers[id(node)]
-            if len(readers) == 1 and isinstance(readers[0].operation, kinds):
+            if len(readers) == 1 and is_next(readers[0]):
                 node = readers[0]
         ends.append(node.operation)
     return ends
+
+
+def _is_normalization(node):
+    return isinstance(node.operation, NORMALIZATIONS)
+
+
+def _is_activation(node):
+    operation = node.operation
+    if isinstance(operation, keras.layers.Layer):
+        return isinstance(operation, _ACTIVATIONS)
+    # `ops.leaky_relu` makes a `LeakyRelu`.
+    names = {name.replace("_", "") for name in dir(keras.activations)}
+    shapes = {tuple(x.shape) for x in (*node.input_tensors, *node.outputs)}
+    return type(operation).__name__.lower() in names and len(shapes) == 1
 
 
 def _is_sum(node):

@@ -1,8 +1,11 @@
+import typing
+
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers import CBAM
 from keras_gating.layers.channel.base import FeatureMapGate
-from keras_gating.surgery import internals
+from keras_gating.surgery import bottlenecks
 from keras_gating.surgery.branches import CONVOLUTIONS
 from keras_gating.surgery.branches import NORMALIZATIONS
 from keras_gating.surgery.branches import Graph
@@ -21,7 +24,10 @@ def gate_channels(model, layer, after=None, freeze=False):
     A clone of `layer` is put behind each chosen layer. It starts as the
     identity: its last kernel (of both gates of a `CBAM`) is zero, and
     `gate_scale` is `1 / gate_activation(0)`, 2 for a sigmoid. The other
-    kernel keeps its initializer, so that the gate can leave the identity.
+    kernel keeps its initializer, so that the gate can leave the identity. A
+    bottleneck of ReLU, which might be shut for all data and then never train,
+    has at least two units, and its units in pairs kernels of opposite sign:
+    one of the two is always open.
 
     Names, weights, dtype policies, `trainable` flags and sharing of layers are
     kept. The result is a functional or sequential model, and not compiled.
@@ -30,7 +36,8 @@ def gate_channels(model, layer, after=None, freeze=False):
         model: a functional or sequential model. It stays as it is.
         layer: the gate to put in, a template that is not built:
             `SqueezeExcite`, `ECA`, `ChannelGate`, `SpatialGate` or `CBAM`. Its
-            `gate_scale` and `gate_initializer` are replaced as said above, and
+            `gate_scale`, `gate_initializer` and, where its bottleneck would
+            have a single unit, `ratio` are replaced as said above, and
             `data_format` and `dtype` by those of the layer before it. Name:
             that of the layer before it and `_gate`.
         after: behind which layers: a function of a layer that returns a bool,
@@ -38,16 +45,18 @@ def gate_channels(model, layer, after=None, freeze=False):
             Defaults to `None`: the last normalization of each residual branch,
             or where it has none its last convolution; in models without
             residual branches each convolution, with the normalization and
-            activation that follow it.
+            activation (a layer or an operation such as `keras.ops.relu`) that
+            follow it.
         freeze: whether only gates are to train, see `freeze_all_but_gates`.
 
     Returns:
         A `keras.Model`, or a `keras.Sequential` if `model` is one.
 
     Raises:
-        ValueError: where nothing is chosen; for templates that are built or
-            cannot start as the identity; for layers whose output is no feature
-            map, and layers that cannot be copied from their configuration.
+        ValueError: where nothing is chosen; for models that are not built; for
+            templates that are built or cannot start as the identity; for
+            layers whose output is no feature map, and layers that cannot be
+            copied from their configuration.
 
     Example:
 
@@ -70,19 +79,22 @@ def gate_channels(model, layer, after=None, freeze=False):
     check_model(model)
     config = _template(layer)
     chosen = _positions(model, after)
-    taken = {x.name for x in model._flatten_layers()}
+    taken = {x.name for x in _keras.sublayers(model)}
     gates = {
-        id(x): type(layer).from_config(
+        id(place.operation): type(layer).from_config(
             {
                 **config,
-                "name": _free_name(f"{x.name}_gate", taken),
-                "data_format": data_format,
-                "dtype": x.dtype_policy,
+                **bottlenecks.wide_enough(layer, place.channels),
+                "name": _free_name(f"{place.operation.name}_gate", taken),
+                "data_format": place.data_format,
+                "dtype": place.dtype_policy,
             }
         )
-        for x, data_format in chosen
+        for place in chosen
     }
     copy = ModelCopy(follow=lambda x: gates.get(id(x)))(model)
+    for gate in gates.values():
+        bottlenecks.open_units(gate)
     if freeze:
         freeze_all_but_gates(copy)
     return copy
@@ -126,11 +138,26 @@ def _free_name(name, taken):
     return free
 
 
+class _Place(typing.NamedTuple):
+    """A layer or operation to put a gate behind, and what its output is."""
+
+    operation: typing.Any
+    data_format: str
+    channels: int | None
+    dtype_policy: typing.Any
+
+
 def _positions(model, after):
-    """Pairs of a layer to put a gate behind, and its data format."""
-    graphs = [
-        Graph(x) for x in model._flatten_layers() if internals.is_graph(x)
-    ]
+    """The places where gates go."""
+    models = [x for x in _keras.sublayers(model) if _keras.is_graph(x)]
+    unbuilt = [x.name for x in models if not x.built]
+    if unbuilt:
+        raise ValueError(
+            "A sequential model without a `keras.Input` has no feature maps "
+            "before it is built: build it, or call it once, before. Received: "
+            f"{', '.join(unbuilt)}, not built"
+        )
+    graphs = [Graph(x) for x in models]
     candidates = {
         id(node.operation): node.operation
         for graph in graphs
@@ -154,15 +181,11 @@ def _positions(model, after):
     for graph in graphs:
         for node in graph.nodes:
             if any(node.operation is x for x in chosen):
-                positions[id(node.operation)] = (
-                    node.operation,
-                    _data_format(graph, node),
-                )
+                positions[id(node.operation)] = _place(graph, node)
     return list(positions.values())
 
 
-def _data_format(graph, node):
-    """Where the channels are in what a call returns."""
+def _place(graph, node):
     shapes = [tuple(x.shape) for x in node.outputs]
     if len(shapes) != 1 or len(shapes[0]) not in (3, 4, 5):
         raise ValueError(
@@ -170,7 +193,21 @@ def _data_format(graph, node):
             f"Received: {node.operation.name!r}, with outputs of the shapes "
             f"{shapes}"
         )
-    for source in graph.upstream(node):
+    sources = graph.upstream(node)
+    data_format = _data_format(sources)
+    axis = -1 if data_format == "channels_last" else 1
+    # An operation has none of its own.
+    policy = next(
+        x.operation.dtype_policy
+        for x in sources
+        if isinstance(x.operation, keras.layers.Layer)
+    )
+    return _Place(node.operation, data_format, shapes[0][axis], policy)
+
+
+def _data_format(sources):
+    """Where the channels are in what the first of some calls returns."""
+    for source in sources:
         operation = source.operation
         if isinstance(operation, NORMALIZATIONS):
             axis = getattr(operation, "axis", -1)

@@ -2,8 +2,8 @@
 
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers.trainable_flags import set_trainable
-from keras_gating.surgery import internals
 
 
 class ModelCopy:
@@ -65,7 +65,7 @@ class ModelCopy:
             if copy is not None:
                 self._note(layer, [(v, copy) for v in layer.variables])
                 self._flags += _flags(copy)
-            elif internals.is_graph(layer):
+            elif _keras.is_graph(layer):
                 return self.model(layer)
             else:
                 copy = self.plain(layer)
@@ -76,14 +76,16 @@ class ModelCopy:
 
     def _functional(self, model):
         def new_input(tensor):
-            layer = tensor._keras_history.operation
+            layer = _keras.layer_of(tensor)
             return type(layer).from_config(layer.get_config()).output
 
         sources = {}
 
         def copied(layer):
             copy = self._layer(layer)
-            sources[id(copy)] = layer
+            if id(copy) not in sources:
+                sources[id(copy)] = layer
+                _call_once(layer, copy)
             return copy
 
         def call(copy, *args, **kwargs):
@@ -102,9 +104,9 @@ class ModelCopy:
         )
 
     def _sequential(self, model):
-        # `layers` leaves out the input, and a list remembers its shape.
+        # A list of layers remembers the shape of its input.
         layers = []
-        for layer in model._layers:
+        for layer in _keras.listed_layers(model):
             if isinstance(layer, keras.layers.InputLayer):
                 layers.append(type(layer).from_config(layer.get_config()))
                 continue
@@ -143,11 +145,23 @@ class ModelCopy:
                 )
 
 
+def _call_once(layer, copy):
+    """Makes the first call of a copy one with as many outputs as the layer's.
+
+    Keras looks at the first call of a layer to tell how many outputs each has,
+    and a copy is called in the order of the graph.
+    """
+    calls = _keras.symbolic_calls(layer)
+    if len({len(call.outputs) for call in calls}) > 1:
+        args, kwargs = _keras.first_call(layer)
+        copy(*args, **kwargs)
+
+
 def check_model(model):
     """Raises unless a model is nothing but its layers."""
     hooks: list[str] | None = None
-    if isinstance(model, (internals.Functional, keras.Sequential)):
-        hooks = internals.overridden_hooks(model)
+    if isinstance(model, (_keras.functional_class(), keras.Sequential)):
+        hooks = _keras.overridden_hooks(model)
         if not hooks:
             return
     own = f" with its own {', '.join(hooks)}" if hooks else ""
@@ -166,7 +180,7 @@ def _from_config(layer):
         # Its configuration holds the code of the function without its module.
         return keras.layers.Lambda(
             layer.function,
-            output_shape=layer._output_shape,
+            output_shape=_keras.argument(layer, "output_shape"),
             mask=layer.mask,
             arguments=layer.arguments,
             name=layer.name,
@@ -200,13 +214,13 @@ def _copy_weights(layer, copy):
 
 
 def _signature(layer):
-    kinds = [type(child).__name__ for child in layer._flatten_layers()]
+    kinds = [type(child).__name__ for child in _keras.sublayers(layer)]
     return kinds, [tuple(variable.shape) for variable in layer.variables]
 
 
 def _flags(layer):
     """Everything with a `trainable` flag in a layer, with the flag."""
-    objects = [*layer._flatten_layers(), *layer.variables]
+    objects = [*_keras.sublayers(layer), *layer.variables]
     return [(x, x.trainable) for x in objects]
 
 

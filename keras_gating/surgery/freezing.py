@@ -1,11 +1,9 @@
 import keras
 
-from keras_gating.layers import CBAM
-from keras_gating.layers import Gate
-from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating import _keras
+from keras_gating.layers.gate_kinds import has_gate
+from keras_gating.layers.gate_kinds import is_gate
 from keras_gating.layers.trainable_flags import set_trainable
-
-_GATES = (Gate, FeatureMapGate, CBAM)
 
 
 def freeze_all_but_gates(model):
@@ -24,7 +22,9 @@ def freeze_all_but_gates(model):
         model: a model or layer with gates; changed in place.
 
     Raises:
-        ValueError: if there are no gates.
+        ValueError: if there are no gates, for layers with gates that are not
+            built, and if no gate has weights of its own, as in the GLU family,
+            where gate and value are halves of one kernel.
 
     Example:
 
@@ -37,28 +37,50 @@ def freeze_all_but_gates(model):
     >>> len(model.weights), len(model.trainable_weights)
     (3, 1)
     """
+    if not isinstance(model, keras.layers.Layer):
+        raise ValueError(
+            "`model` must be a model or layer of Keras. Received: "
+            f"model={model!r}"
+        )
+    layers = _keras.sublayers(model)
+    unbuilt = [
+        x.name for x in layers if not x.built and (has_gate(x) or x is model)
+    ]
+    if unbuilt:
+        raise ValueError(
+            "The gates of a layer are made when it is built: build the model, "
+            f"or call it once, before. Received: {', '.join(unbuilt)}, not "
+            "built"
+        )
     if not _has_gates(model):
+        received = f"{model.name!r} ({type(model).__name__})"
+        if any(map(has_gate, layers)):
+            raise ValueError(
+                "No gate of the model has weights of its own that could be "
+                "trained without the value: those of the GLU family and of "
+                "`GatedAttentionUnit` are halves of a kernel, and "
+                '`gate_source="split"` has none. Received: '
+                f"{received}"
+            )
         raise ValueError(
             "There is nothing to train: the model has no gates. Received: "
-            f"{model.name!r} ({type(model).__name__})"
+            f"{received}"
         )
     _freeze(model)
 
 
 def _has_gates(layer):
-    return any(isinstance(x, _GATES) for x in layer._flatten_layers())
+    return any(map(is_gate, _keras.sublayers(layer)))
 
 
 def _freeze(layer):
     set_trainable(layer, True)
-    if isinstance(layer, _GATES):
+    if is_gate(layer):
         return
     if not _has_gates(layer):
         layer.trainable = False
         return
-    children: list[keras.layers.Layer] = layer._flatten_layers(
-        include_self=False, recursive=False
-    )
+    children = _keras.children(layer)
     inner = {id(v) for child in children for v in child.variables}
     for variable in layer.trainable_variables:
         if id(variable) not in inner:

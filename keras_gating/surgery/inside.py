@@ -5,9 +5,9 @@ import contextlib
 import keras
 from keras import tree
 
+from keras_gating import _keras
 from keras_gating.layers.trainable_flags import part_flags
 from keras_gating.layers.trainable_flags import set_part_flags
-from keras_gating.surgery import internals
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -39,20 +39,19 @@ class WithGatedAttention(keras.layers.Wrapper):
         # Before the change, after which the layer may not know how.
         configuration = keras.saving.serialize_keras_object(layer)
         super().__init__(layer, **kwargs)
-        if layer._parent_path is None:
+        if _keras.parent_path(layer) is None:
             # What it builds later has the same path as without a wrapper.
-            layer._parent_path = ""
+            _keras.set_parent_path(layer, "")
         self._layer_configuration = configuration
         self._flags = trainable_parts
         self._places = []
         for replacement in replacements:
             for *outer, path in replacement["places"]:
                 owner = _follow(layer, outer)
-                internals.replace_child(owner, path, replacement["layer"])
+                _keras.replace_child(owner, path, replacement["layer"])
             self._places.append(replacement["places"])
         # The layer converts its arguments itself, and looks for masks.
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
+        _keras.pass_arguments_on(self)
         self.supports_masking = True
         self.built = True
 
@@ -83,7 +82,7 @@ class WithGatedAttention(keras.layers.Wrapper):
         for places in self._places:
             sublayer = _follow(self.layer, places[0])
             path = sublayer.path
-            if internals.is_graph(sublayer):
+            if _keras.is_graph(sublayer):
                 # What it holds was built below the layer that holds it.
                 owner = _follow(self.layer, places[0][:-1])
                 path = f"{owner.path}/{sublayer.name}"
@@ -153,7 +152,7 @@ def places_of(layer, is_wanted):
 
 
 def _collect(owner, is_wanted, outer, found, entered):
-    for path, child in internals.child_layers(owner):
+    for path, child in _keras.child_layers(owner):
         place = [*outer, path]
         if is_wanted(child):
             found.setdefault(id(child), (child, []))[1].append(place)

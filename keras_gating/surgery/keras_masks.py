@@ -2,16 +2,30 @@
 
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers import GatedAttention
-from keras_gating.surgery.internals import get_keras_mask
-from keras_gating.surgery.internals import set_keras_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class KerasMaskAttention(GatedAttention):
+class KerasRowsAttention(GatedAttention):
+    """What surgery puts in the place of a `GroupQueryAttention`.
+
+    A `GatedAttention` whose fully masked rows depend on the call, as in the
+    layers of Keras: zeros in a call that returns scores, for which these
+    compute otherwise, and `masked_rows` in others.
+
+    Arguments and call arguments are those of `GatedAttention`.
+    """
+
+    def _masked_rows(self, return_attention_scores):
+        return "zero" if return_attention_scores else self.masked_rows
+
+
+@keras.saving.register_keras_serializable(package="keras_gating")
+class KerasMaskAttention(KerasRowsAttention):
     """What surgery puts in the place of a `MultiHeadAttention`.
 
-    A `GatedAttention` that takes the masks of its inputs off them, as
+    A `KerasRowsAttention` that takes the masks of its inputs off them, as
     `keras.layers.MultiHeadAttention` does: a layer that reads the same tensors
     later, such as the sum of a residual connection, finds no mask, and so the
     attention after it sees padding. The query's mask is the one that comes
@@ -37,10 +51,10 @@ class KerasMaskAttention(GatedAttention):
         cache=None,
         cache_update_index=None,
     ):
-        query_mask = get_keras_mask(query)
+        query_mask = _keras.get_keras_mask(query)
         for x in (query, value, key):
             if x is not None:
-                set_keras_mask(x, None)
+                _keras.set_keras_mask(x, None)
         return super().call(
             query,
             value,
@@ -59,7 +73,7 @@ class KerasMaskAttention(GatedAttention):
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class ExplicitMaskAttention(GatedAttention):
+class ExplicitMaskAttention(KerasRowsAttention):
     """What surgery puts in the place of attention without Keras masks.
 
     Subclasses of `keras.layers.MultiHeadAttention` whose `call` has no

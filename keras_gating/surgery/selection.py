@@ -35,7 +35,13 @@ def selected(name, choice, layers):
                 f"and the layers {known}"
             )
         return chosen
-    names = [choice] if isinstance(choice, str) else list(choice)
+    names = [choice] if isinstance(choice, str) else choice
+    is_list = isinstance(names, (list, tuple, set, frozenset))
+    if not is_list or not all(isinstance(x, str) for x in names):
+        raise ValueError(
+            f"`{name}` must be a function of a layer, a name or path of a "
+            f"layer, or a list of such names. Received: {name}={choice!r}"
+        )
     ours = {x for layer in layers for x in (layer.name, layer.path)}
     unknown = [x for x in names if x not in ours]
     if unknown or not names:

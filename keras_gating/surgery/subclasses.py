@@ -5,10 +5,10 @@ import inspect
 import keras
 import numpy as np
 
-from keras_gating.layers import GatedAttention
 from keras_gating.layers.attention import conversion
 from keras_gating.surgery.keras_masks import ExplicitMaskAttention
 from keras_gating.surgery.keras_masks import KerasMaskAttention
+from keras_gating.surgery.keras_masks import KerasRowsAttention
 
 _MASKS = ("query_mask", "value_mask", "key_mask")
 # Classes that compute what `MultiHeadAttention` does when there is no cache,
@@ -58,7 +58,7 @@ def _class_for(layer):
         )
     if conversion.kind_of(layer) is keras.layers.MultiHeadAttention:
         return KerasMaskAttention
-    return GatedAttention
+    return KerasRowsAttention
 
 
 def _compare(layer, copy):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from keras_gating import _keras
 from keras_gating.functional import checks
 from keras_gating.layers import CBAM
 from keras_gating.layers import ECA
@@ -197,7 +198,7 @@ def _check_state(layer):
             "The layer has no weights: build or call it first. Received: "
             f"{layer.name}.built=False"
         )
-    for part in layer._flatten_layers():
+    for part in _keras.sublayers(layer):
         if part.quantization_mode is not None:
             raise ValueError(
                 "Weights are copied in floating point. Received: the "

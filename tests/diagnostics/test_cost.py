@@ -1,5 +1,7 @@
 """Counts of FLOPs against closed forms and the backends' own counts."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -259,6 +261,150 @@ def test_several_inputs():
     context, source = (B, T, N, H), (B, T, D)
     costs = cost_table([layers.Gate(name="gate")], [context, source], False)
     assert costs["gate"].flops == 2 * B * T * D * N * H
+
+
+def test_nests_of_inputs():
+    """Models say what they take; of other layers the shapes say it."""
+    tokens = keras.Input((T,), dtype="int32", name="tokens")
+    features = keras.Input((T, D), name="features")
+    embedded = keras.layers.Embedding(5, D)(tokens)
+    outputs = keras.layers.Dense(R)(embedded + features)
+    by_list = keras.Model([tokens, features], outputs, name="list")
+    by_name = keras.Model(
+        {"tokens": tokens, "features": features}, outputs, name="names"
+    )
+    one = keras.Sequential(by_list.layers[-1:], name="one")
+    flops = 2 * B * T * D * R
+    for model, shapes in (
+        (by_list, [(B, T), (B, T, D)]),
+        (by_name, {"features": (B, T, D), "tokens": (B, T)}),
+        (one, [(B, T, D)]),
+    ):
+        assert cost_table([model], shapes, False)[model.name].flops == flops
+        if model is not one:
+            with pytest.raises(ValueError, match="structure of the inputs of"):
+                cost_table([model], [(B, T, D)] * 3, False)
+    add = {"add": keras.layers.Add()}
+    assert cost_table(add, [[(B, T), (B, T)]], repeats=1)["add"].flops == 0
+    # The same shape for all.
+    other = keras.Input((T, D))
+    pair = {"pair": keras.Model([features, other], features + 1.0)}
+    # Two inputs and an output.
+    traffic = cost_table(pair, (B, T, D), False)["pair"].traffic
+    assert traffic == 3 * 4 * B * T * D
+
+
+class Foreign(keras.layers.Layer):
+    """Products that the backend does not do itself."""
+
+    def call(self, inputs):
+        return inputs + foreign(inputs)
+
+
+def foreign(x):
+    if BACKEND == "jax":
+        import jax
+
+        return jax.pure_callback(lambda x: x, x, x)
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        def same(x):
+            return tf.numpy_function(np.copy, [x], x.dtype)
+
+        # Run eagerly it would be no operation.
+        return tf.function(same, autograph=False)(x)
+    return foreign_of_torch()(x)
+
+
+@functools.cache
+def foreign_of_torch():
+    import torch
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return 2.0 * x
+
+    name = "keras_gating_tests::double"
+    return torch.library.custom_op(name, double, mutates_args=())
+
+
+class Inverse(keras.layers.Layer):
+    def call(self, inputs):
+        return ops.inv(inputs + 9.0 * ops.eye(3)) @ inputs
+
+
+NAMES = {
+    "jax": ("pure_callback", "lu"),
+    "tensorflow": ("PyFunc", "MatrixInverse"),
+    "torch": ("keras_gating_tests::double", "linalg_inv_ex"),
+}
+
+
+def test_what_nobody_can_count_is_unknown(capsys):
+    costs = cost_table(
+        {
+            "dense": keras.layers.Dense(3),
+            "foreign": Foreign(),
+            "inv": Inverse(),
+        },
+        (2, 3, 3),
+        measure=False,
+    )
+    for name, part in zip(("foreign", "inv"), NAMES[BACKEND]):
+        cost = costs[name]
+        assert cost.flops is None
+        assert any(part in x for x in cost.unknown), cost.unknown
+        assert costs.relative()[name]["flops"] is None
+    assert costs["dense"].unknown == ()
+    pytest.importorskip("rich")
+    costs.print()
+    printed = capsys.readouterr().out
+    assert printed.count("unknown") == 3
+    assert costs["foreign"].unknown[0] in printed
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="Graphs of TensorFlow.")
+def test_graphs_that_run_once_are_counted():
+    import tensorflow as tf
+
+    x = tf.ones((2, 3))
+    kernel = tf.Variable(tf.ones((3, 4)))
+    product = tf.function(lambda: x @ kernel)
+    (found,) = contractions(product)
+    assert found.multiply_adds == 2 * 3 * 4
+    # It was compiled before, and is not looked into.
+    (found,) = contractions(product)
+    assert found.multiply_adds is None
+    twice = tf.function(lambda x: x @ tf.ones((3, 3)))
+    found = contractions(lambda: twice(twice(x)))
+    assert [c.multiply_adds for c in found] == [2 * 3 * 3, None]
+    # Nobody knows how often a loop in a graph runs.
+    loop = tf.function(
+        lambda x: tf.while_loop(
+            lambda x: tf.reduce_sum(x) < 9.0,
+            lambda x: (x @ tf.ones((3, 3)),),
+            (x,),
+        )
+    )
+    found = contractions(lambda: loop(x))
+    assert None in [c.multiply_adds for c in found]
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="Kernels of JAX.")
+def test_the_inside_of_a_kernel_of_jax_is_not_counted():
+    import jax
+    from jax.experimental import pallas
+
+    def kernel(x, y, out):
+        out[...] = x[...] @ y[...]
+
+    def product(x):
+        shape = jax.ShapeDtypeStruct((2, 2), "float32")
+        return pallas.pallas_call(kernel, shape)(x, x)
+
+    x = ops.ones((2, 2))
+    (found,) = contractions(lambda: product(x))
+    assert (found.name, found.multiply_adds) == ("pallas_call", None)
 
 
 def test_times_are_medians_of_calls_in_turn(monkeypatch):

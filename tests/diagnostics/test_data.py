@@ -163,6 +163,7 @@ def test_empty_data(data):
         ([X, X[:3]], "sizes"),
         (np.float32(3.0), "axis for the batch"),
         ({"first": "text"}, "must be.*Received: dict"),
+        ([[1, 2], [3, 4]], r"`np.array\(data\)`. Received: a list of numbers"),
     ],
 )
 def test_what_is_no_data(data, message):

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import rich.console
 
+from keras_gating import functional
 from keras_gating import layers
 from keras_gating.diagnostics import gate_statistics
+from keras_gating.diagnostics import record_gates
 from keras_gating.diagnostics.activations import is_bounded
 from keras_gating.diagnostics.moments import Moments
 from keras_gating.diagnostics.summary import summarized
@@ -283,6 +285,52 @@ def test_nothing_to_measure():
         gate_statistics(
             model(), np.zeros((models.BATCH, models.LENGTH), "int32")
         )
+
+
+class Pair(keras.layers.Layer):
+    """Two gates, of three values and of one, with names or without."""
+
+    def __init__(self, names=(None, None)):
+        super().__init__(name="pair")
+        self.names = names
+
+    def call(self, inputs):
+        for name, width in zip(self.names, (3, 1)):
+            logits = inputs[:, :width]
+            inputs = functional.apply_gate(
+                inputs, logits, path=name, owner=self
+            )
+        return inputs
+
+
+def test_gates_of_several_widths_need_names():
+    x = np.ones((2, 3), "float32")
+    message = r"\(1, 3\), \(1, 1\) under 'pair'"
+    with pytest.raises(ValueError, match=message):
+        gate_statistics(Pair(), x)
+    layer = Pair()
+    with record_gates(layer) as record:
+        layer(x)
+    with pytest.raises(ValueError, match=r"\(3,\), \(1,\) under 'pair'"):
+        record.statistics()
+    found = gate_statistics(Pair(["wide", "narrow"]), x)
+    assert {path: own["count"] for path, own in found.items()} == {
+        "wide": 6,
+        "narrow": 2,
+    }
+
+
+def test_bounds_are_looked_for_once():
+    sizes = []
+
+    def activation(x):
+        sizes.append(x.shape[-1])
+        return keras.ops.sigmoid(x)
+
+    gate = layers.Gate(activation=activation)
+    for _ in range(2):
+        gate_statistics(gate, np.ones((2, 3)))
+    assert sum(size > 3 for size in sizes) == 1
 
 
 def test_a_gate_that_covers_an_axis_of_the_mask():

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from keras import layers
 
+from keras_gating import _keras
 from keras_gating import surgery
 from keras_gating.layers import GatedAttention
+from keras_gating.layers import SwiGLU
 from keras_gating.surgery import subclasses
 from tests.layers.attention.keras_sources import has_gate
 from tests.surgery.models import IDS
@@ -114,6 +116,27 @@ def test_masked_rows_where_scores_are_returned():
     assert_same_function(model, gated, normal(3, 4, 8), seen)
 
 
+@pytest.mark.parametrize("kind", ["heads", "groups"])
+def test_attention_that_is_called_with_and_without_scores(kind):
+    """Keras fills masked rows differently; the first call is the last used."""
+    x, mask = keras.Input((4, 8)), keras.Input((4, 4), dtype="bool")
+    if kind == "heads":
+        attention = layers.MultiHeadAttention(2, 4, name="attention")
+    else:
+        attention = layers.GroupQueryAttention(4, 2, 2, name="attention")
+    both = attention(x, x, attention_mask=mask, return_attention_scores=True)
+    if isinstance(both, keras.KerasTensor):
+        pytest.skip("This release of Keras forgets the scores of a graph.")
+    y, scores = both
+    z = layers.Dense(8)(attention(x, x, attention_mask=mask))
+    model = scattered(keras.Model([x, mask], [y, z, scores]))
+    seen = np.random.default_rng(0).random((3, 4, 4)) < 0.6
+    seen[0, 1] = False
+    gated = surgery.gate_attention(model)
+    assert_same_function(model, gated, normal(3, 4, 8), seen)
+    assert isinstance(gated.get_layer("attention"), GatedAttention)
+
+
 @has_gate
 def test_gates_of_keras_are_kept():
     model = transformer(use_gate=True)
@@ -155,6 +178,18 @@ def test_selection_and_freezing():
         surgery.freeze_all_but_gates(model)
 
 
+def test_models_whose_gates_cannot_be_frozen_apart_are_refused():
+    def freeze(*parts):
+        surgery.freeze_all_but_gates(keras.Sequential(parts, name="stack"))
+
+    with pytest.raises(ValueError, match="weights of its own.*'stack'"):
+        freeze(keras.Input((8,)), SwiGLU(4))
+    with pytest.raises(ValueError, match="Received: stack, unit, not built"):
+        freeze(layers.Dense(2), SwiGLU(4, name="unit"))
+    with pytest.raises(ValueError, match="model=None"):
+        surgery.freeze_all_but_gates(None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -185,6 +220,11 @@ def test_models_without_attention_are_refused():
     model = keras.Model(x, OwnAttention(3)(x), name="plain")
     with pytest.raises(ValueError, match="'plain'.*OwnAttention"):
         surgery.gate_attention(model)
+
+
+def test_what_this_release_of_keras_has_elsewhere():
+    with pytest.raises(ImportError, match="no `Gone` in keras.src.models"):
+        _keras._private("models", "Gone")
 
 
 def test_subclassed_models_are_refused():

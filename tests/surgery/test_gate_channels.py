@@ -17,6 +17,7 @@ from tests.surgery.models import residual
 from tests.surgery.models import scattered
 from tests.surgery.models import values
 from tests.utils import normal
+from tests.utils import to_numpy
 
 IMAGES = normal(4, 6, 6, 3)
 
@@ -147,6 +148,40 @@ def test_sums_of_operations_and_branches_without_normalization():
     assert_same_function(model, gated, IMAGES)
 
 
+def test_blocks_with_activations_that_are_operations():
+    image = keras.Input((6, 6, 3))
+    conv = layers.Conv2D(4, 3, dtype="mixed_bfloat16", name="conv")(image)
+    x = keras.ops.leaky_relu(layers.BatchNormalization(name="bn")(conv))
+    # No activation: it reads more than the channel.
+    x = keras.ops.mean(layers.Conv2D(4, 3, name="last")(x), axis=(1, 2))
+    model = scattered(keras.Model(image, x))
+    gated = surgery.gate_channels(model, ECA())
+    first, last = added(model, gated)
+    assert (first.startswith("leaky_relu"), last) == (True, "last_gate")
+    assert gated.get_layer(first).dtype_policy.name == "float32"
+    assert_same_function(model, gated, IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("template", "width"),
+    [
+        (SqueezeExcite(), 2),
+        (SqueezeExcite(activation="silu"), 1),
+        (CBAM(ratio=2, kernel_size=3), 4),
+        (ChannelGate(units=3, activation="relu6"), 3),
+    ],
+    ids=["one unit", "silu", "cbam", "odd"],
+)
+def test_a_bottleneck_is_open_for_all_data(template, width):
+    """Otherwise its gate, whose last kernel is zero, would never train."""
+    gated = surgery.gate_channels(residual(), template, "block0b_bn")
+    gate = gated.get_layer("block0b_bn_gate")
+    gate = gate.channel_gate if isinstance(template, CBAM) else gate
+    assert gate.reduction.kernel.shape == (8, width)
+    hidden = to_numpy(gate.reduction(normal(500, 8)))
+    assert np.all(np.any(hidden != 0.0, axis=1))
+
+
 def test_choosing_layers_and_names():
     model = residual()
     for after in ("short", ["short"], lambda x: x.name == "short"):
@@ -165,6 +200,8 @@ def test_choosing_layers_and_names():
         (ECA(), "head", r"'head', with outputs of the shapes"),
         (ECA(gate_activation="tanh"), None, r"activation\(0\) = 0"),
         (ECA(gate_activation="softmax"), None, "each logit by itself"),
+        (ECA(), 5, "after=5"),
+        (SqueezeExcite(units=1), None, "'relu' may be shut.* units=1"),
         (GatedAttention(1, 2), None, "must be a gate on feature maps"),
         (SqueezeExcite(bias_initializer="ones"), None, "bias_initializer="),
         (
@@ -185,6 +222,9 @@ def test_built_templates_and_models_without_convolutions_are_refused():
     template.build((None, 6, 6, 3))
     with pytest.raises(ValueError, match="built"):
         surgery.gate_channels(residual(), template)
+    unbuilt = keras.Sequential([layers.Conv2D(2, 3)], name="stack")
+    with pytest.raises(ValueError, match="Received: stack, not built"):
+        surgery.gate_channels(unbuilt, ECA())
     x = keras.Input((4,))
     model = keras.Model(x, layers.Dense(2, name="only")(x))
     with pytest.raises(ValueError, match="no convolution.*only"):
@@ -215,7 +255,7 @@ def test_applications(name, count, tmp_path):
             layer.moving_variance.assign(rng.uniform(0.5, 1.5, size))
             layer.beta.assign(rng.normal(scale=0.2, size=size))
     images = normal(2, 32, 32, 3)
-    gated = surgery.gate_channels(model, SqueezeExcite(ratio=4))
+    gated = surgery.gate_channels(model, SqueezeExcite())
     assert len(added(model, gated)) == count
     assert_same_function(model, gated, images)
     if name != "MobileNetV3Small":

@@ -11,6 +11,7 @@ from keras_gating.layers import GatedAttention
 from keras_gating.surgery.inside import WithGatedAttention
 from keras_gating.surgery.keras_masks import ExplicitMaskAttention
 from keras_gating.surgery.keras_masks import KerasMaskAttention
+from keras_gating.surgery.keras_masks import KerasRowsAttention
 from tests.surgery.models import IDS
 from tests.surgery.models import Block
 from tests.surgery.models import assert_same_function
@@ -27,7 +28,13 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @pytest.mark.parametrize(
-    "cls", [WithGatedAttention, KerasMaskAttention, ExplicitMaskAttention]
+    "cls",
+    [
+        WithGatedAttention,
+        KerasMaskAttention,
+        KerasRowsAttention,
+        ExplicitMaskAttention,
+    ],
 )
 def test_names_in_saved_files(cls):
     name = keras.saving.get_registered_name(cls)
@@ -43,7 +50,12 @@ def attention_in(model):
 
 def test_attention_wherever_it_is_held(tmp_path):
     model = with_holder()
+    # The first of all has no number.
+    _, name = layers.Layer().name, layers.Layer().name
+    number = int(name.removeprefix("layer_"))
     gated = surgery.gate_attention(model)
+    # Layers without a name are counted as if nothing had been copied.
+    assert layers.Layer().name == f"layer_{number + 1}"
     assert_same_function(model, gated, IDS)
     assert attention_in(gated) == ({"attention", "in_model", "cross"}, 4)
     assert len(gated.weights) == len(model.weights) + 8
@@ -58,7 +70,9 @@ def test_attention_wherever_it_is_held(tmp_path):
 
     surgery.freeze_all_but_gates(gated)
     assert {x.path for x in gated.trainable_weights} == gates
-    gated.compile(keras.optimizers.Adam(0.01), "mse", run_eagerly=True)
+    # What takes less time, on JAX the compiler.
+    is_eager = keras.config.backend() != "jax"
+    gated.compile(keras.optimizers.Adam(0.01), "mse", run_eagerly=is_eager)
     gated.fit(IDS, normal(4, 6, 8), epochs=2, verbose=0)
     for path, value in values(gated.weights).items():
         assert np.any(value != kept[path]) == (path in gates), path
@@ -237,17 +251,27 @@ def test_subclass_that_is_said_to_be_compatible_is_compared():
         surgery.gate_attention(model, compatible=Doubled)
 
 
+TINY = {
+    "vocabulary_size": 10,
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": 8,
+    "intermediate_dim": 8,
+}
+
+
+# What keras_hub 0.32 asks for.
+needs_recent_keras = pytest.mark.skipif(
+    tuple(map(int, keras.__version__.split(".")[:2])) < (3, 15),
+    reason="keras_hub is made for newer releases of Keras.",
+)
+
+
+@needs_recent_keras
 @pytest.mark.parametrize("name", ["BertBackbone", "GPT2Backbone"])
 def test_backbones_of_keras_hub(name, tmp_path):
     hub = pytest.importorskip("keras_hub")
-    model = getattr(hub.models, name)(
-        vocabulary_size=10,
-        num_layers=2,
-        num_heads=2,
-        hidden_dim=8,
-        intermediate_dim=8,
-        max_sequence_length=6,
-    )
+    model = getattr(hub.models, name)(**TINY, max_sequence_length=6)
     scattered(model)
     data = {
         x: np.zeros_like(IDS) if x == "segment_ids" else IDS
@@ -255,11 +279,45 @@ def test_backbones_of_keras_hub(name, tmp_path):
     }
     data["padding_mask"] = np.int32(IDS != 0)
     gated = surgery.gate_attention(model)
-    assert attention_in(gated)[1] == 2
+    assert attention_in(gated)[1] == 1
     gated.save(tmp_path / "gated.keras")
     loaded = keras.models.load_model(tmp_path / "gated.keras")
     assert_same_function(model, gated, data)
     assert_same_function(gated, loaded, data)
+
+
+@needs_recent_keras
+@pytest.mark.skipif(
+    keras.config.backend() != "torch", reason="The same on all backends."
+)
+def test_backbones_of_keras_hub_that_cannot_be_gated():
+    """The error names the class, or the layer, that stands in the way."""
+    models = pytest.importorskip("keras_hub").models
+    whisper = models.WhisperBackbone(
+        **TINY,
+        num_mels=4,
+        max_encoder_sequence_length=4,
+        max_decoder_sequence_length=4,
+    )
+    vit = models.ViTBackbone(
+        image_shape=(4, 4, 3),
+        patch_size=(4, 4),
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=4,
+        mlp_dim=4,
+    )
+    for model, message in (
+        (models.T5Backbone(**TINY), "T5MultiHeadAttention"),
+        (
+            whisper,
+            "self_attention_layer .*WhisperCachedMultiHeadAttention overrides "
+            "`build`",
+        ),
+        (vit, r"\(ViTPatchingAndEmbedding\) cannot be copied"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            surgery.gate_attention(model)
 
 
 class Unnamed(layers.Layer):
@@ -287,7 +345,21 @@ def test_a_block_without_a_configuration_keeps_its_name():
     assert {weight.path for weight in model.weights} <= kept
 
 
-def test_a_layer_is_selected_by_its_name():
-    model = with_holder()
-    with pytest.raises(ValueError, match="name of a layer.*'block'"):
-        surgery.gate_attention(model, select=model.get_layer("block"))
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("select", 5),
+        ("select", ["attend", 5]),
+        ("compatible", 5),
+        ("compatible", (5,)),
+    ],
+)
+def test_choices_of_other_types_are_refused(name, choice):
+    model = decoder(layers.MultiHeadAttention(2, 4, name="attend"))
+    with pytest.raises(
+        ValueError, match=f"{name}=.*{choice!r}".partition("[")[0]
+    ):
+        surgery.gate_attention(model, **{name: choice})
+    layer = model.get_layer("attend")
+    with pytest.raises(ValueError, match="name of a layer.*'attend'"):
+        surgery.gate_attention(model, select=layer)

@@ -74,14 +74,14 @@ class AttentionCore(AttentionWeights):
         if cache is None and mask is not None:
             visible = self.layout.visible_sources(mask)
         elif source_mask is not None:
-            visible = _trailing_ones(source_mask, len(key.shape))
+            visible = masks.with_rank(source_mask, len(key.shape))
         else:
             visible = None
         value_is_key = value is key
         key = self._hide(key, visible)
         value = key if value_is_key else self._hide(value, visible)
         if query_mask is not None:
-            rows = _trailing_ones(query_mask, len(query.shape))
+            rows = masks.with_rank(query_mask, len(query.shape))
             query = self._hide(query, rows)
             if gate_input is not None:
                 gate_input = self._hide(gate_input, rows)
@@ -95,7 +95,8 @@ class AttentionCore(AttentionWeights):
             key = self._hide(self._cast(cache["key"]), visible)
             value = self._hide(self._cast(cache["value"]), visible)
         seen = mask
-        if cache is not None and self.masked_rows == "uniform":
+        masked_rows = self._masked_rows(return_attention_scores)
+        if cache is not None and masked_rows == "uniform":
             # The mean is that of the values there are, not of empty slots:
             # a query of zeros scores all of them alike.
             seen = self.layout.fill_empty_rows(mask, written)
@@ -110,11 +111,12 @@ class AttentionCore(AttentionWeights):
             # An override with the older signature never gets the flag.
             **({"use_causal_mask": True} if causal_only else {}),
         )
-        output = self._finish(context, mask, gate_query, query_mask)
+        zeroed = mask if masked_rows == "zero" else None
+        output = self._finish(context, zeroed, gate_query, query_mask)
         outputs: tuple = (output,)
         if return_attention_scores:
-            if mask is not None and self.masked_rows == "zero":
-                scores = masks.hide(scores, self.layout.seeing_rows(mask))
+            if zeroed is not None:
+                scores = masks.hide(scores, self.layout.seeing_rows(zeroed))
             outputs += (scores,)
         if cache is not None:
             outputs += (cache,)
@@ -234,6 +236,10 @@ class AttentionCore(AttentionWeights):
             and all(other is None for other in others)
         )
 
+    def _masked_rows(self, return_attention_scores):
+        """What masked rows get in a call."""
+        return self.masked_rows
+
     def _hide(self, x, visible):
         if visible is None:
             return x
@@ -282,12 +288,12 @@ class AttentionCore(AttentionWeights):
         repeats = self.num_heads // self.num_groups
         return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
 
-    def _finish(self, context, mask, gate_query, query_mask):
-        """From the context to the output."""
+    def _finish(self, context, zeroed, gate_query, query_mask):
+        """From the context to the output; `zeroed` masks rows to be zero."""
         if self.context_normalization is not None:
             context = self.context_norm(context)
-        if mask is not None and self.masked_rows == "zero":
-            context = masks.hide(context, self.layout.visible_rows(mask))
+        if zeroed is not None:
+            context = masks.hide(context, self.layout.visible_rows(zeroed))
         source = None
         if self.output_gate is not None or self.projection_gate is not None:
             source = self._gate_source(gate_query, context)
@@ -327,9 +333,3 @@ class AttentionCore(AttentionWeights):
 
 def _boolean(name, mask):
     return None if mask is None else masks.as_boolean_mask(mask, name)
-
-
-def _trailing_ones(mask, rank):
-    for _ in range(rank - len(mask.shape)):
-        mask = ops.expand_dims(mask, -1)
-    return mask

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers.attention.arguments import as_sites
 
 _NAMES = {
@@ -50,7 +51,7 @@ def from_keras(cls, layer, gate_arguments, may_override=False):
     copy = cls.from_config({**config, **gate_arguments})
     if layer.built:
         # Weights keep their paths.
-        copy._parent_path = layer._parent_path
+        _keras.set_parent_path(copy, _keras.parent_path(layer))
         copy.build_from_config(layer.get_build_config())
         _copy_weights(layer, copy, is_gated)
     return copy
@@ -92,7 +93,7 @@ def check_source(layer, may_override=False):
         )
     if layer.quantization_mode is not None or any(
         sublayer.quantization_mode is not None
-        for sublayer in layer._flatten_layers()
+        for sublayer in _keras.sublayers(layer)
     ):
         raise ValueError(
             "Kernels are copied in floating point. Received: the quantized "
@@ -107,7 +108,7 @@ def _translated(layer):
     }
     # The releases of Keras differ in what they have and in what they save.
     config["use_gate"] = config.get("use_gate", False)
-    config["flash_attention"] = getattr(layer, "_flash_attention", None)
+    config["flash_attention"] = _keras.argument(layer, "flash_attention")
     axes = config.get("attention_axes")
     sequences_only = axes is None or len(axes) == 1
     if layer.built:
@@ -194,8 +195,8 @@ def _copy_weights(layer, copy, is_gated):
 
 def _copy_flags(layer, copy):
     """Parts that were frozen by themselves stay so."""
-    parts = {part.name: part for part in layer._flatten_layers()[1:]}
-    for part in copy._flatten_layers(include_self=False, recursive=False):
+    parts = {part.name: part for part in _keras.sublayers(layer, False)}
+    for part in _keras.children(copy):
         if part.name in parts:
             # The flag of a layer is passed on, so those of weights come last.
             part.trainable = parts[part.name].trainable

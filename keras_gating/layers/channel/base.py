@@ -9,6 +9,7 @@ from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.functional.masks import hide
+from keras_gating.functional.masks import with_rank
 
 
 class FeatureMapGate(keras.layers.Layer):
@@ -103,8 +104,7 @@ class FeatureMapGate(keras.layers.Layer):
                 f"Received: mask.shape={tuple(mask.shape)}, "
                 f"inputs.shape={tuple(inputs.shape)}"
             )
-        for _ in range(rank - 1 - len(mask.shape)):
-            mask = ops.expand_dims(mask, -1)
+        mask = with_rank(mask, rank - 1)
         return ops.expand_dims(mask, self._channel_axis(rank))
 
     def _spread(self, logits, rank):

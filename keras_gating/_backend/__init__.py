@@ -1,4 +1,4 @@
-"""The one file that knows which backend runs underneath Keras."""
+"""The one part that knows which backend runs underneath Keras."""
 
 import contextlib
 import importlib.util
@@ -139,104 +139,6 @@ def wait(outputs):
 
         if torch.accelerator.is_available():
             torch.accelerator.synchronize()
-
-
-def operations(function, names):
-    """Lists operations that a call asks the backend for.
-
-    This is what the code says, before a compiler has optimized it. JAX traces
-    the function; TensorFlow and torch call it.
-
-    Args:
-        function: function without arguments. Gradients are not computed.
-        names: the operations to list, by the backend's own names for them.
-
-    Returns:
-        A list of `(name, operands, results, attributes, times)`. Of a tensor
-        among the operands and results there is `(shape, bytes)`, other
-        operands are themselves. `times` says how often a loop repeats the
-        operation: on JAX `None` if that depends on values, and all branches
-        of a condition are listed.
-    """
-    found = []
-    backend = keras.config.backend()
-    if backend == "jax":
-        import jax
-
-        _list_jax(jax.make_jaxpr(function)().jaxpr, names, 1, found)
-    elif backend == "tensorflow":
-        _list_tensorflow(function, names, found)
-    elif backend == "torch":
-        _list_torch(function, names, found)
-    return found
-
-
-def _list_jax(program, names, times, found):
-    for equation in program.eqns:
-        name, attributes = equation.primitive.name, equation.params
-        if name in names:
-            operands = [variable.aval for variable in equation.invars]
-            results = [variable.aval for variable in equation.outvars]
-            found.append(_operation(name, operands, results, attributes, times))
-            continue
-        inner = times
-        if name == "while":
-            inner = None
-        elif name == "scan" and times is not None:
-            inner = times * attributes["length"]
-        for value in keras.tree.flatten(list(attributes.values())):
-            nested = getattr(value, "jaxpr", value)
-            if hasattr(nested, "eqns"):
-                _list_jax(nested, names, inner, found)
-
-
-def _list_tensorflow(function, names, found):
-    # Not in TensorFlow's public interface. A graph would be, but does not say
-    # how often a loop runs.
-    from tensorflow.python.framework import op_callbacks
-
-    def text(x):
-        return x.decode() if isinstance(x, bytes) else x
-
-    def keep(name, inputs, attributes, outputs, op_name=None, graph=None):
-        name = text(name)
-        if name in names:
-            attributes = [text(x) for x in attributes]
-            attributes = dict(zip(attributes[::2], attributes[1::2]))
-            found.append(_operation(name, inputs, outputs, attributes))
-
-    op_callbacks.add_op_callback(keep)
-    try:
-        function()
-    finally:
-        op_callbacks.remove_op_callback(keep)
-
-
-def _list_torch(function, names, found):
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Listener(TorchDispatchMode):
-        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            outputs = operation(*args, **kwargs)
-            name = operation.overloadpacket.__name__
-            if name in names:
-                results = outputs if isinstance(outputs, tuple) else [outputs]
-                found.append(_operation(name, args, results, kwargs))
-            return outputs
-
-    with torch.no_grad(), Listener():
-        function()
-
-
-def _operation(name, operands, results, attributes, times=1):
-    def described(x):
-        return (tuple(x.shape), nbytes(x)) if hasattr(x, "dtype") else x
-
-    operands = [described(x) for x in operands]
-    results = [described(x) for x in results]
-    return name, operands, results, attributes, times
 
 
 def nbytes(tensor):

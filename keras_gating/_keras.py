@@ -1,23 +1,10 @@
-"""What surgery needs of Keras and what has no public name there."""
+"""What the package needs of Keras and what has no public name there."""
 
+import functools
+import importlib
 import inspect
 
 import keras
-from keras.src.backend import get_keras_mask
-from keras.src.backend import set_keras_mask
-from keras.src.models.functional import Functional
-
-__all__ = [
-    "Functional",
-    "child_layers",
-    "first_call",
-    "get_keras_mask",
-    "is_graph",
-    "nodes",
-    "overridden_hooks",
-    "replace_child",
-    "set_keras_mask",
-]
 
 _HOOKS = (
     "call",
@@ -29,25 +16,75 @@ _HOOKS = (
 )
 
 
+@functools.cache
+def _private(module, name):
+    """Something of Keras' own modules, looked up when it is needed."""
+    try:
+        return getattr(importlib.import_module(f"keras.src.{module}"), name)
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            "keras_gating needs some parts of Keras that have no public name, "
+            f"and this release has them elsewhere: there is no `{name}` in "
+            f"keras.src.{module}. Install another release of Keras, or a newer "
+            f"one of keras_gating. Received: Keras {keras.__version__}"
+        ) from error
+
+
+def get_keras_mask(x):
+    """The mask that Keras carries along with a tensor, or `None`."""
+    return _private("backend", "get_keras_mask")(x)
+
+
+def set_keras_mask(x, mask):
+    """Gives a tensor a mask to carry along, or takes it off with `None`."""
+    _private("backend", "set_keras_mask")(x, mask)
+
+
+def functional_class():
+    """The class of models that are made of a graph."""
+    return _private("models.functional", "Functional")
+
+
+def sublayers(layer, include_self=True):
+    """The layer itself and every layer inside of it, each once."""
+    return list(layer._flatten_layers(include_self=include_self))
+
+
+def children(layer):
+    """The layers right inside of a layer."""
+    return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
 def is_graph(layer):
     """Whether a layer is a model that is made of a graph or a list of layers.
 
     Not one that overrides `call`: nobody knows what that does with its layers.
     """
-    kinds = (Functional, keras.Sequential)
+    kinds = (functional_class(), keras.Sequential)
     return isinstance(layer, kinds) and "call" not in overridden_hooks(layer)
 
 
 def overridden_hooks(model):
     """Names of the methods that make a model more than its layers."""
-    kind = keras.Sequential if isinstance(model, keras.Sequential) else None
-    kind = kind or Functional
+    is_list = isinstance(model, keras.Sequential)
+    kind = keras.Sequential if is_list else functional_class()
     return [
         name
         for name in _HOOKS
         if inspect.getattr_static(type(model), name)
         is not inspect.getattr_static(kind, name)
     ]
+
+
+def listed_layers(model):
+    """The layers of a sequential model, with that of its input, if any."""
+    # `layers` leaves out the input.
+    return list(model._layers)
+
+
+def layer_of(tensor):
+    """The layer or operation that made a symbolic tensor."""
+    return tensor._keras_history.operation
 
 
 def nodes(model):
@@ -65,9 +102,14 @@ def nodes(model):
     ]
 
 
+def symbolic_calls(layer):
+    """All calls of a layer or operation on symbolic tensors, as they came."""
+    return list(layer._inbound_nodes)
+
+
 def first_call(layer):
     """Arguments of the first symbolic call of a layer, as new inputs."""
-    for node in layer._inbound_nodes:
+    for node in symbolic_calls(layer):
         arguments = node.arguments
         return keras.tree.map_structure(
             _as_new_input, (list(arguments.args), dict(arguments.kwargs))
@@ -85,14 +127,39 @@ def _as_new_input(x):
     return keras.Input(batch_shape=x.shape, dtype=x.dtype, sparse=x.sparse)
 
 
+def parent_path(layer):
+    """Path of what a layer was built in, `None` before it is built."""
+    return layer._parent_path
+
+
+def set_parent_path(layer, path):
+    """Sets what the paths of a layer and of its weights begin with."""
+    layer._parent_path = path
+
+
+def pass_arguments_on(layer):
+    """Lets a layer hand its call arguments on as they are."""
+    layer._convert_input_args = False
+    layer._allow_non_tensor_positional_args = True
+
+
+def argument(layer, name):
+    """What the constructor of a layer of Keras got, `None` if it has no such.
+
+    In some layers the attribute is private.
+    """
+    return getattr(layer, f"_{name}", getattr(layer, name, None))
+
+
 def child_layers(owner):
     """Pairs of a path and a layer, for every layer in an attribute of `owner`.
 
     A path is a list: the name of the attribute and, for lists, tuples and
     dictionaries, the indices and keys that lead to the layer.
     """
-    own = _names(owner) - _names(keras.layers.Layer())
-    for name in sorted(own):
+    # With a name of its own, or Keras would count it.
+    bare = keras.layers.Layer(name="bare")
+    for name in sorted(_names(owner) - _names(bare)):
         # TensorFlow's book-keeping, made when it is first needed.
         if not name.startswith("_self_unconditional_"):
             yield from _layers_in(getattr(owner, name, None), [name])
