@@ -19,13 +19,13 @@ NONE_SELECTED := $(if $(PYTEST_ARGS),5,none)
 .PHONY: help demo test lint types docs tutorials clean
 
 help:
-	@echo "make demo    run the experiments on JAX and write ./results"
-	@echo "make test    run the test suite once for each backend"
-	@echo "make lint    check style and imports"
-	@echo "make types   check types"
-	@echo "make docs    build the documentation into ./site"
+	@echo "make demo       run the experiments on JAX and write ./results"
+	@echo "make test       run the test suite once for each backend"
+	@echo "make lint       check style and imports"
+	@echo "make types      check types"
+	@echo "make docs       build the documentation into ./site"
 	@echo "make tutorials  run the tutorials and write their notebooks"
-	@echo "make clean   remove .venv, caches and build output"
+	@echo "make clean      remove .venv, caches and build output"
 
 demo: $(VENV)/installed-demo
 	KERAS_BACKEND=jax KERAS_HOME="$(KERAS_HOME)" $(BIN)/keras-gating demo

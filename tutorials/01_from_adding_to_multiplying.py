@@ -1,5 +1,5 @@
 # %% [markdown]
-# # [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/01_from_adding_to_multiplying.ipynb)
+# [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/01_from_adding_to_multiplying.ipynb)
 #
 # # From adding to multiplying
 #

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/04_gated_attention_and_curvature.ipynb)
+# [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/04_gated_attention_and_curvature.ipynb)
 #
 # # Gated attention and curvature
 #
@@ -96,6 +96,8 @@ def draw_image(axis, points, curvature, limit=3.0):
 line = np.linspace(-1.5, 1.5, 9 if QUICK else 37)
 grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1)
 SHOWN = ("tokens_3", "constant", "elementwise", "tokens_8")
+if QUICK:
+    SHOWN = ("elementwise",)
 maps = {name: random_map(name, seed=3) for name in SHOWN}
 figure = plt.figure(figsize=(11, 3.4), layout="constrained")
 for place, (name, layer) in enumerate(maps.items()):
@@ -177,12 +179,13 @@ for name, layer in maps.items():
 # %%
 from keras_gating.experiments import curvature
 
+ARMS = ["ungated", "elementwise", "planar_24"]
 results = curvature.run(
     quick=True,
     seeds=2,
     parts=["training"],
     tokens=[3],
-    arms=["ungated", "elementwise"] + ([] if QUICK else ["planar_24"]),
+    arms=ARMS[1:2] if QUICK else ARMS,
     tasks=["circle"] if QUICK else ["linear", "circle"],
     steps=20 if QUICK else 1000,
 )

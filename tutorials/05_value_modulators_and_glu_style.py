@@ -1,5 +1,5 @@
 # %% [markdown]
-# # [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/05_value_modulators_and_glu_style.ipynb)
+# [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/05_value_modulators_and_glu_style.ipynb)
 #
 # # Gates on values, keys and halves
 #
@@ -76,9 +76,9 @@ for start, end, site in ARROWS:
     (x0, y0), (x1, y1) = BOXES[start], BOXES[end]
     x1 -= half_widths[end]
     axis.annotate("", (x1, y1), (x0, y0), arrowprops={"arrowstyle": "->"})
-    x0 += 0.4
     if site:
-        x, y = (x0 + x1) / 2, (y0 + y1) / 2
+        x = (x0 + 0.4 + x1) / 2
+        y = y0 + (y1 - y0) * (x - x0) / (x1 - x0)
         axis.text(x, y, "⊙", color=RED, fontsize=20, ha="center", va="center")
         axis.text(x, y + 0.22, f'"{site}"', color=RED, ha="center")
 x, y = BOXES["output\nprojection"]
