@@ -127,8 +127,8 @@ plt.show()
 # surface has room to bend in there. The rule:
 #
 # > Attention without a gate is flat exactly when the values span no more
-# > dimensions > than the query has: in general, when heads × (tokens − 1) is 2
-# > for a square of > queries.
+# > dimensions than the query has: in general, when heads × (tokens − 1) is 2
+# > for a square of queries.
 #
 # The total curvature $\int |K|\,dA$ of each, for a few random maps:
 

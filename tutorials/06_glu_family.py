@@ -1,7 +1,7 @@
 # %% [markdown]
 # [![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-gating/keras-gating/blob/main/tutorials/06_glu_family.ipynb)
 #
-# # 6 · The GLU family: when does a product fit better?
+# # The GLU family: when does a product fit better?
 #
 # Most layers of a network add. A *gated linear unit* multiplies two linear maps
 # of its input, and Llama, Gemma and T5 are built with such layers. **What can a
