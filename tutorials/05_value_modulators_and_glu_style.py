@@ -80,7 +80,8 @@ for start, end, site in ARROWS:
         x = (x0 + 0.4 + x1) / 2
         y = y0 + (y1 - y0) * (x - x0) / (x1 - x0)
         axis.text(x, y, "⊙", color=RED, fontsize=20, ha="center", va="center")
-        axis.text(x, y + 0.22, f'"{site}"', color=RED, ha="center")
+        label = y - 0.36 if site == "key" else y + 0.22
+        axis.text(x, label, f'"{site}"', color=RED, ha="center")
 x, y = BOXES["output\nprojection"]
 axis.annotate("", (x + 2.0, y), (x, y), arrowprops={"arrowstyle": "->"})
 axis.text(x + 1.3, y, "⊙", color=RED, fontsize=20, ha="center", va="center")
