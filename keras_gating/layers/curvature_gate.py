@@ -85,7 +85,7 @@ class CurvatureGate(Gate):
     >>> x = np.array([[0.6, 0.0]], "float32")
     >>> [round(float(a), 4) for a in layer(x)[0]]
     [0.75, 0.0, 0.25]
-    >>> float(layer.current_curvature())
+    >>> layer.current_curvature()
     -1.0
 
     A learnt gate in the stereographic chart, for attention:
@@ -170,7 +170,7 @@ class CurvatureGate(Gate):
         self, inputs, source=None, training=None, mask=None, inputs_mask=None
     ):
         inputs = ops.cast(inputs, self.compute_dtype)
-        curvature = self.current_curvature()
+        curvature = self.curvature_speed * ops.convert_to_tensor(self.kappa)
         mask = inputs_mask if mask is None else mask
         if self.chart == "gnomonic":
             self._check_gnomonic_call(inputs.shape, source)
@@ -182,8 +182,13 @@ class CurvatureGate(Gate):
         )
 
     def current_curvature(self):
-        """κ as it is now, a tensor."""
-        return ops.convert_to_tensor(self.kappa) * self.curvature_speed
+        """κ as it is now, a Python number."""
+        if not self.built:
+            raise ValueError(
+                "`current_curvature` needs weights: build or call the gate "
+                f"first. Received: {self.name}.built=False"
+            )
+        return self.curvature_speed * float(ops.convert_to_numpy(self.kappa))
 
     def compute_output_shape(self, inputs_shape, source_shape=None):
         if self.chart == "gnomonic":
