@@ -57,7 +57,9 @@ def gnomonic(inputs, curvature, lift=False, mask=None, owner=None):
     """
     curvature, (u,), dtype = prepare(curvature, inputs)
     u, z = inside(u, curvature, dtype)
-    gated = apply_gate(u, z, activation=_reciprocal_root, mask=mask, owner=owner)
+    gated = apply_gate(
+        u, z, activation=_reciprocal_root, mask=mask, owner=owner
+    )
     if lift:
         q = ops.sqrt(1.0 + z)
         height = length(ops.abs(curvature)) * ops.sum(

@@ -113,11 +113,11 @@ class CurvatureGate(Gate):
         curvature_speed=1.0,
         **kwargs,
     ):
-        super().__init__(
-            granularity=granularity, trainable=trainable, **kwargs
-        )
+        super().__init__(granularity=granularity, trainable=trainable, **kwargs)
         self.curvature = curvature
-        self.chart = checks.one_of("chart", chart, ("gnomonic", "stereographic"))
+        self.chart = checks.one_of(
+            "chart", chart, ("gnomonic", "stereographic")
+        )
         self.lift = lift
         self.curvature_trainable = curvature_trainable
         self.curvature_speed = checks.positive_number(

@@ -136,7 +136,9 @@ def test_a_fixed_curvature_and_a_frozen_layer():
     def trained(**arguments):
         layer = CurvatureGate(-0.5, chart="stereographic", **arguments)
         layer.build((None, 3))
-        return [weight.path.split("/")[-1] for weight in layer.trainable_weights]
+        return [
+            weight.path.split("/")[-1] for weight in layer.trainable_weights
+        ]
 
     assert trained() == ["kappa", "kernel", "bias"]
     assert trained(curvature_trainable=False) == ["kernel", "bias"]

@@ -22,9 +22,7 @@ def gate_arguments():
         "dropout": Argument(0.5, effects.TRAINING_OUTPUTS, {"seed": 4}),
         "kernel_regularizer": Argument("l2", effects.LOSSES),
         "bias_regularizer": Argument("l2", effects.LOSSES),
-        "kernel_constraint": Argument(
-            "non_neg", effects.WEIGHTS_AFTER_STEP
-        ),
+        "kernel_constraint": Argument("non_neg", effects.WEIGHTS_AFTER_STEP),
         "bias_constraint": Argument("non_neg", effects.WEIGHTS_AFTER_STEP),
         "seed": Argument(
             5, effects.TRAINING_OUTPUTS, {"seed": 4, "dropout": 0.5}
