@@ -256,12 +256,8 @@ def _classify(model, arm, seed, steps, progress):
         restart(model, build(arm))
     rng = np.random.default_rng(seed)
     nodes = node_vectors(rng)
-    fit_in_one_epoch(
-        model,
-        *sequences(rng, steps * BATCH, nodes),
-        batch_size=BATCH,
-        progress=progress,
-    )
+    inputs, labels = sequences(rng, steps * BATCH, nodes)
+    fit_in_one_epoch(model, inputs, labels, batch_size=BATCH, progress=progress)
     inputs, labels = sequences(rng, TEST_SEQUENCES, nodes)
     logits = np.float64(
         model.predict(inputs, batch_size=TEST_SEQUENCES, verbose=0)

@@ -40,11 +40,6 @@ class Space:
     distances: Callable
     curvature: float | None = None
 
-    @property
-    def is_control(self):
-        """Whether an embedding without distortion is known to exist."""
-        return self.curvature is not None
-
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
@@ -206,7 +201,7 @@ class Embedding(keras.layers.Layer):
         self._inverse = 1.0 / targets[:, *self._pairs]
 
         def column(values):
-            return np.float64(list(values))[:, None, None]
+            return np.array(list(values), "float64")[:, None, None]
 
         self._fixed = column(
             {-1: NEGATIVE, 0: 0.0, 1: above}[arm.sign]

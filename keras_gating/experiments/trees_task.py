@@ -75,10 +75,10 @@ def sequences(rng, count, nodes):
         `(count, TOKENS, FEATURES)` and labels `(count,)`.
     """
     labels = rng.integers(LEAVES, size=count)
-    path = [labels + LEAVES - 1]
-    while len(path) < DEPTH:
-        path.append((path[-1] - 1) // 2)
-    path = np.stack(path, axis=-1)
+    above = [labels + LEAVES - 1]
+    while len(above) < DEPTH:
+        above.append((above[-1] - 1) // 2)
+    path = np.stack(above, axis=-1)
     seen = rng.integers(DEPTH, size=(count, TOKENS))
     tokens = nodes[np.take_along_axis(path, seen, axis=1)]
     tokens = tokens + NOISE * rng.normal(size=tokens.shape)

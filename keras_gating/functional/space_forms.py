@@ -32,18 +32,18 @@ _TERMS = 11
 _HALVINGS = 3
 
 
-def prepare(curvature, *points):
+def prepare(curvature, *tensors):
     """Points and curvature in float32 or float64, and what they came in.
 
     Args:
         curvature: a number, or a tensor that broadcasts against the points
             with a last axis of size 1.
-        *points: tensors `(…, d)`.
+        *tensors: points, `(…, d)`.
 
     Returns:
         The curvature, a list of the points, and the dtype of the first one.
     """
-    points = [as_float(x) for x in points]
+    points = [as_float(x) for x in tensors]
     dtype = keras.backend.standardize_dtype(points[0].dtype)
     points = [to_float32(ops.cast(x, dtype)) for x in points]
     return ops.cast(curvature, points[0].dtype), points, dtype

@@ -80,11 +80,12 @@ class CurvatureGate(Gate):
     Example:
 
     >>> import numpy as np
+    >>> from keras import ops
     >>> from keras_gating.layers import CurvatureGate
     >>> layer = CurvatureGate(curvature=-1.0, lift=True)
     >>> x = np.array([[0.6, 0.0]], "float32")
-    >>> [round(float(a), 4) for a in layer(x)[0]]
-    [0.75, 0.0, 0.25]
+    >>> ops.convert_to_numpy(layer(x)).round(4).tolist()
+    [[0.75, 0.0, 0.25]]
     >>> layer.current_curvature()
     -1.0
 
