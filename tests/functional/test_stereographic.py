@@ -47,6 +47,7 @@ class Function(keras.layers.Layer):
     def __init__(self, function, **kwargs):
         super().__init__(**kwargs)
         self.function = function
+        self.built = True
 
     def call(self, x, curvature, other=None):
         further = () if other is None else (other,)

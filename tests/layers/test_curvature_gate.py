@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_gating import diagnostics
 from keras_gating import functional
 from keras_gating.layers import CurvatureGate
 from keras_gating.layers import Gate
@@ -194,3 +195,8 @@ def test_recordings_see_the_gate():
     squares = np.sum(x * x, axis=-1, keepdims=True)
     assert_close(values, 1.0 / np.sqrt(1.0 - squares), 1e-6)
     assert_close(constants, np.full((1,), 0.7), 1e-6)
+    # One value a vector, and none of them between 0 and 1 by nature.
+    statistics = diagnostics.gate_statistics(layers[0], x)["g"]
+    assert statistics["count"] == 10 and not statistics["bounded"]
+    np.testing.assert_allclose(statistics["mean"], to_numpy(values).mean())
+    assert diagnostics.gate_variables(layers[0]) == [layers[0].kappa]
