@@ -136,9 +136,11 @@ def away_from_zero(x):
 
 def _limited(x, curvature, below, above):
     z = curvature * squared(x)
-    outside, bound = z < -below, -below
+    # Two plain numbers would become float32 on TensorFlow, whatever z is.
+    bound = ops.full_like(z, -below)
+    outside = z < -below
     if above is not None:
-        bound = ops.where(z < 0.0, -below, above)
+        bound = ops.where(z < 0.0, bound, above)
         outside = ops.logical_or(outside, z > above)
     # Both branches are differentiated, so neither may divide by zero.
     ratio = ops.where(outside, bound, 1.0) / ops.where(outside, z, 1.0)
