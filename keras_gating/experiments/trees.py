@@ -200,6 +200,7 @@ def _embed(space, dimension, seeds, steps, dtype, progress):
     arms = {
         arm.name: {
             "title": arm.title,
+            "short": arm.short,
             "distortion": comparison.mean(distortion[i]),
             "curvature": comparison.mean(curvature[i]),
         }

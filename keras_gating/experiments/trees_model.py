@@ -48,6 +48,7 @@ class Arm:
     Args:
         name: key of the arm in the results.
         title: the arm in words.
+        short: the same for the head of a table.
         learnt: whether the curvature trains.
         warm: whether it is 0 during the first third of the steps.
         sign: of the curvature, if it is fixed.
@@ -55,17 +56,18 @@ class Arm:
 
     name: str
     title: str
+    short: str
     learnt: bool = False
     warm: bool = True
     sign: int = 0
 
 
 ARMS = (
-    Arm("flat", "0"),
-    Arm("negative", "fixed, negative", sign=-1),
-    Arm("positive", "fixed, positive", sign=1),
-    Arm("learnt", "learnt, flat start", learnt=True),
-    Arm("cold", "learnt at once", learnt=True, warm=False),
+    Arm("flat", "κ = 0", "κ = 0"),
+    Arm("negative", "κ fixed, negative", "κ < 0", sign=-1),
+    Arm("positive", "κ fixed, positive", "κ > 0", sign=1),
+    Arm("learnt", "κ learnt, flat start", "learnt", learnt=True),
+    Arm("cold", "κ learnt at once", "at once", learnt=True, warm=False),
 )
 
 

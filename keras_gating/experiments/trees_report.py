@@ -43,9 +43,8 @@ def _print_embeddings(console, results, dimension):
         f"Rms distortion in {dimension} dimensions, {seeds} seeds",
         "space",
         "points",
-        *(f"κ {arm['title']}" for arm in arms.values()),
+        *(arm["short"] for arm in arms.values()),
         "learnt κ",
-        "learnt − flat",
     )
     for entry in entries:
         learnt = entry["arms"]["learnt"]["curvature"]["values"]
@@ -53,18 +52,17 @@ def _print_embeddings(console, results, dimension):
             entry["title"],
             str(entry["points"]),
             *(
-                f"{np.mean(arm['distortion']['values']):.3f} "
-                f"({min(arm['distortion']['values']):.3f})"
+                f"{arm['distortion']['estimate']:.3f}"
                 for arm in entry["arms"].values()
             ),
             _range(learnt),
-            estimate_text(entry["learnt_minus_flat"], "{:+.3f}"),
         )
     console.print(shown)
     console.print(
         "Distortion: the root of the mean of (d / target − 1)² over all "
-        "pairs; mean of the seeds, and the best of them in brackets. Edges "
-        "have length 1. ± is half the 95 % interval.",
+        "pairs, mean of the seeds. Edges have length 1. κ < 0: −1; κ > 0: a "
+        "sphere just large enough; learnt: from 0, after a third of the "
+        "steps; at once: without that third.",
         highlight=False,
     )
 
@@ -77,8 +75,7 @@ def _print_task(console, results):
         "gate",
         "parameters",
         "accuracy",
-        "steps to the right leaf",
-        "cross-entropy",
+        "steps off",
         "κ",
     )
     for arm in arms.values():
@@ -86,9 +83,8 @@ def _print_task(console, results):
         shown.add_row(
             arm["title"],
             str(arm["parameters"]),
-            estimate_text(arm["accuracy"], "{:.1f} %", 100),
+            estimate_text(arm["accuracy"], "{:.1f}", 100) + " %",
             estimate_text(arm["steps_off"], "{:.2f}"),
-            estimate_text(arm["loss"], "{:.2f}"),
             "" if curvature is None else _range(curvature["values"]),
         )
     console.print(shown)
@@ -96,7 +92,7 @@ def _print_task(console, results):
         "Paired differences from the sigmoid gate",
         "gate",
         "accuracy, points",
-        "steps to the right leaf",
+        "steps off",
     )
     rows: dict = {}
     for entry in results.measurements["task"]["differences"]:
@@ -107,6 +103,7 @@ def _print_task(console, results):
         shown.add_row(arms[name]["title"], *cells)
     console.print(shown)
     console.print(
+        "Steps off: from the chosen leaf to the right one along the tree. "
         "↑ ↓: shown to be more or less, by Holm's p below 0.05 over all of "
         "them; ·: no difference shown.",
         highlight=False,
@@ -141,7 +138,7 @@ def distortion_by_space(results):
                 yerr=spread,
                 color=colour,
                 error_kw={"linewidth": 1},
-                label=f"κ {arms[0]['title']}",
+                label=arms[0]["title"],
             )
         for place, entry in zip(places, shown):
             values = entry["arms"]["learnt"]["curvature"]["values"]
@@ -162,6 +159,9 @@ def distortion_by_space(results):
                 )
         lower.axhline(0.0, color="0.7", linewidth=1, zorder=0)
         upper.set_title(f"{dimension} dimensions", fontsize=11)
+        upper.set_ylim(0.0, 0.42)
+        # From a sphere's hundredths to a tree's tens.
+        lower.set_yscale("symlog", linthresh=0.1, linscale=0.5)
         for axis in (upper, lower):
             axis.grid(axis="y", alpha=0.3)
             axis.set_xticks(places, [])
@@ -195,8 +195,10 @@ def embeddings_in_the_plane(results):
     drawn = [(space, arm) for space, arm in _DRAWN if space in pictures]
     if not drawn:
         return None
-    titles = {
-        entry["space"]: entry for entry in results.measurements["embeddings"]
+    entries = {
+        entry["space"]: entry
+        for entry in results.measurements["embeddings"]
+        if entry["dimension"] == 2
     }
     columns = min(3, len(drawn))
     rows = -(-len(drawn) // columns)
@@ -215,7 +217,7 @@ def embeddings_in_the_plane(results):
             rim = np.stack([np.cos(angle), np.sin(angle)]) / np.sqrt(-curvature)
             axis.plot(*rim, color="0.5", linewidth=1)
         axis.set_aspect("equal")
-        entry = titles[space]
+        entry = entries[space]
         error = entry["arms"][arm]["distortion"]["values"][0]
         axis.set_title(
             f"{entry['title']}\nκ = {curvature:.3g}: distortion {error:.3f}",

@@ -46,7 +46,11 @@ def prepare(curvature, *tensors):
     points = [as_float(x) for x in tensors]
     dtype = keras.backend.standardize_dtype(points[0].dtype)
     points = [to_float32(ops.cast(x, dtype)) for x in points]
-    return ops.cast(curvature, points[0].dtype), points, dtype
+    # A cast would take a plain number through float32 on TensorFlow.
+    curvature = ops.convert_to_tensor(
+        curvature, dtype=keras.backend.standardize_dtype(points[0].dtype)
+    )
+    return curvature, points, dtype
 
 
 def squared(x):

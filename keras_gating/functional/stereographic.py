@@ -6,6 +6,7 @@ the point opposite to the origin, for κ < 0 Poincaré's ball `|x| < 1/√−κ`
 of it is one family of formulas, smooth in κ.
 """
 
+import keras
 from keras import ops
 
 from keras_gating.functional.space_forms import arctangent
@@ -120,7 +121,8 @@ def mobius_scale(gate, x, curvature):
     [0.3333, 0.0]
     """
     v = log0(x, curvature)
-    return exp0(v * ops.cast(gate, v.dtype), curvature)
+    dtype = keras.backend.standardize_dtype(v.dtype)
+    return exp0(v * ops.convert_to_tensor(gate, dtype=dtype), curvature)
 
 
 def mobius_add(x, y, curvature):
