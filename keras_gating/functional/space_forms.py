@@ -121,14 +121,14 @@ def arctangent(z, complement):
     at_rim = ops.log(ops.square(1.0 + s) / rest) / (2.0 * s)
     z = ops.where(near_rim, 0.0, z)
     complement = ops.where(near_rim, 1.0, complement)
-    factor = ops.ones_like(z)
+    factor = 1.0
     for _ in range(_HALVINGS):
         half = 1.0 + ops.sqrt(complement)
         factor = factor * (2.0 / half)
         z = z / half / half
         complement = 1.0 + z
-    series = ops.zeros_like(z)
-    for k in range(_TERMS - 1, -1, -1):
+    series = 1.0 / (2.0 * _TERMS - 1.0)
+    for k in range(_TERMS - 2, -1, -1):
         series = 1.0 / (2.0 * k + 1.0) - z * series
     return ops.where(near_rim, at_rim, factor * series)
 
@@ -140,8 +140,11 @@ def away_from_zero(x):
 
 def _limited(x, curvature, below, above):
     z = curvature * squared(x)
-    # Two plain numbers would become float32 on TensorFlow, whatever z is.
-    bound = ops.full_like(z, -below)
+    # Plain numbers alone would become float32 on TensorFlow, whatever z is;
+    # and its second derivatives do not go through `full_like`.
+    bound = ops.convert_to_tensor(
+        -below, dtype=keras.backend.standardize_dtype(z.dtype)
+    )
     outside = z < -below
     if above is not None:
         bound = ops.where(z < 0.0, bound, above)
