@@ -60,7 +60,7 @@ def squared(x):
 
 def length(squares):
     """The root of squares, whose slope is 0 at 0 rather than infinite."""
-    positive = squares > 0.0
+    positive = _fixed(squares) > 0.0
     root = ops.sqrt(ops.where(positive, squares, 1.0))
     return ops.where(positive, root, 0.0)
 
@@ -94,7 +94,7 @@ def tangent(z):
     below by exponentials: floats of 64 bits stay what they are on all
     backends, as they do not in `ops.tan`.
     """
-    far = z < -1.0
+    far = _fixed(z) < -1.0
     s = ops.sqrt(ops.where(far, -z, 1.0))
     e = ops.exp(-2.0 * s)
     beyond = (1.0 - e) / ((1.0 + e) * s)
@@ -115,7 +115,7 @@ def arctangent(z, complement):
         z: tensor.
         complement: `1 + z`, from what it can be computed without cancelling.
     """
-    near_rim = z < -0.25
+    near_rim = _fixed(z) < -0.25
     s = ops.sqrt(ops.where(near_rim, -z, 0.25))
     rest = ops.where(near_rim, complement, 1.0)
     at_rim = ops.log(ops.square(1.0 + s) / rest) / (2.0 * s)
@@ -135,7 +135,7 @@ def arctangent(z, complement):
 
 def away_from_zero(x):
     """Denominators that vanish for opposite points, as small numbers."""
-    return ops.where(x > _TINY, x, _TINY)
+    return ops.where(_fixed(x) > _TINY, x, _TINY)
 
 
 def _limited(x, curvature, below, above):
@@ -145,10 +145,19 @@ def _limited(x, curvature, below, above):
     bound = ops.convert_to_tensor(
         -below, dtype=keras.backend.standardize_dtype(z.dtype)
     )
-    outside = z < -below
+    fixed = _fixed(z)
+    outside = fixed < -below
     if above is not None:
-        bound = ops.where(z < 0.0, bound, above)
-        outside = ops.logical_or(outside, z > above)
+        bound = ops.where(fixed < 0.0, bound, above)
+        outside = ops.logical_or(outside, fixed > above)
     # Both branches are differentiated, so neither may divide by zero.
     ratio = ops.where(outside, bound, 1.0) / ops.where(outside, z, 1.0)
     return x * ops.sqrt(ratio), ops.where(outside, bound, z)
+
+
+def _fixed(x):
+    """What is compared and not differentiated.
+
+    TensorFlow's second derivatives fail at comparisons.
+    """
+    return ops.stop_gradient(x)
