@@ -13,7 +13,7 @@ from pathlib import Path
 _BACKENDS = ("jax", "tensorflow", "torch")
 # Curvature is measured in float64, which JAX has only if it is told so before
 # it is imported. Networks train in float32 all the same.
-_IN_FLOAT64 = ("demo", "triangle", "curvature", "functions")
+_IN_FLOAT64 = ("demo", "triangle", "curvature", "functions", "trees")
 
 
 def _argument(argv):

@@ -24,6 +24,7 @@ from keras_gating.experiments import retrofit
 from keras_gating.experiments import saturation
 from keras_gating.experiments import sinks
 from keras_gating.experiments import sources
+from keras_gating.experiments import trees
 from keras_gating.experiments import triangle
 from keras_gating.experiments import xor
 from keras_gating.experiments.extras import MissingExtraError
@@ -109,6 +110,7 @@ _RUNS: dict[str, dict] = {
     "functions": {"functions": functions.run},
     "saturation": {"saturation": saturation.run},
     "overfitting": {"overfitting": overfitting.run},
+    "trees": {"trees": trees.run},
 }
 
 _HELP = {
@@ -128,6 +130,7 @@ _HELP = {
     "functions": "how each gate function bends space",
     "saturation": "where gates lose their slope, by activation and start",
     "overfitting": "gap between training and test on few images",
+    "trees": "trees, cycles and grids in spaces of chosen and learnt curvature",
 }
 
 
@@ -139,8 +142,8 @@ def _parse(argv):
         metavar="N",
         help="number of seeds (default: 200 for xor, 20 for xor in the demo, "
         "100 for functions, 20 for triangle, 10 for products, curvature, "
-        "saturation and overfitting, 3 for gau, sinks and retrofit, 5 for all "
-        "others)",
+        "saturation, overfitting and trees, 3 for gau, sinks and "
+        "retrofit, 5 for all others)",
     )
     common.add_argument(
         "--backend",

@@ -5,6 +5,7 @@ A new layer joins by a file in `contract/rows` and its line here.
 
 from tests.contract.rows.attention_block import attention_block_cases
 from tests.contract.rows.channel import channel_cases
+from tests.contract.rows.curvature_gate import curvature_gate_cases
 from tests.contract.rows.feed_forward import feed_forward_cases
 from tests.contract.rows.gate import gate_cases
 from tests.contract.rows.gated_attention import gated_attention_cases
@@ -13,6 +14,7 @@ from tests.contract.rows.glu import glu_cases
 
 CASES = [
     *gate_cases(),
+    *curvature_gate_cases(),
     *gated_attention_cases(),
     *attention_block_cases(),
     *gated_attention_unit_cases(),

@@ -20,8 +20,9 @@ def gate_variables(model, packed=False):
 
     Returns:
         A list of `keras.Variable`, each once, in the order of the layers:
-        kernels and biases of each `Gate`, all weights of `SqueezeExcite`,
-        `ECA` and `CBAM` (their networks do nothing but gate). A gate with
+        kernels and biases of each `Gate` and the curvature of each
+        `CurvatureGate`, all weights of `SqueezeExcite`, `ECA` and `CBAM`
+        (their networks do nothing but gate). A gate with
         `gate_source="split"` has no weights.
 
     Raises:

@@ -18,6 +18,7 @@ from keras_gating.experiments.sinks_report import print_sinks
 from keras_gating.experiments.sources_report import print_sources
 from keras_gating.experiments.tables import bounds_text
 from keras_gating.experiments.tables import table as new_table
+from keras_gating.experiments.trees_report import print_trees
 from keras_gating.experiments.triangle_report import print_triangle
 
 
@@ -160,4 +161,5 @@ _PRINTERS = {
     "functions": print_functions,
     "saturation": print_saturation,
     "overfitting": print_overfitting,
+    "trees": print_trees,
 }

@@ -17,6 +17,7 @@ from keras_gating.experiments import retrofit_report
 from keras_gating.experiments import saturation_report
 from keras_gating.experiments import sinks_report
 from keras_gating.experiments import sources_report
+from keras_gating.experiments import trees_report
 from keras_gating.experiments import triangle_report
 from keras_gating.experiments.figures import COLOURS
 from keras_gating.experiments.figures import figure as new_figure
@@ -237,4 +238,5 @@ _PLOTS = {
     "functions": functions_report.PLOTS,
     "saturation": saturation_report.PLOTS,
     "overfitting": overfitting_report.PLOTS,
+    "trees": trees_report.PLOTS,
 }

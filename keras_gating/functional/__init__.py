@@ -8,6 +8,7 @@ from keras_gating.functional.chunks import mixed_chunk_attention
 from keras_gating.functional.gate import apply_gate
 from keras_gating.functional.gate import vanishes_at_zero
 from keras_gating.functional.glu import glu
+from keras_gating.functional.gnomonic import gnomonic
 from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
@@ -18,6 +19,11 @@ from keras_gating.functional.recording import record_into
 from keras_gating.functional.relative_position import relative_position_bias
 from keras_gating.functional.relative_position import relative_position_bucket
 from keras_gating.functional.rotary import apply_rotary
+from keras_gating.functional.stereographic import exp0
+from keras_gating.functional.stereographic import log0
+from keras_gating.functional.stereographic import mobius_add
+from keras_gating.functional.stereographic import mobius_scale
+from keras_gating.functional.stereographic import stereographic_distance
 
 __all__ = [
     "AttentionLayout",
@@ -26,10 +32,15 @@ __all__ = [
     "as_boolean_mask",
     "causal_mask",
     "dot_product_attention",
+    "exp0",
     "explicit_attention",
     "glu",
+    "gnomonic",
     "laplace",
+    "log0",
     "mixed_chunk_attention",
+    "mobius_add",
+    "mobius_scale",
     "offset_scale",
     "quadratic_attention",
     "record_into",
@@ -37,5 +48,6 @@ __all__ = [
     "relative_position_bucket",
     "relu2",
     "sliding_window_mask",
+    "stereographic_distance",
     "vanishes_at_zero",
 ]

@@ -65,8 +65,8 @@ def apply_gate(
     [1.0, 4.0]
     """
     activation = keras.activations.get(activation)
-    gate = activation(to_float32(_as_float(logits)))
-    inputs = _as_float(inputs)
+    gate = activation(to_float32(as_float(logits)))
+    inputs = as_float(inputs)
     record(owner, path, activation, gate, mask)
     if scale != 1.0:
         gate = gate * scale
@@ -76,7 +76,7 @@ def apply_gate(
     return ops.multiply(ops.cast(inputs, dtype), ops.cast(gate, dtype))
 
 
-def _as_float(x):
+def as_float(x):
     """A gate is a fraction: integers would cut it off."""
     x = ops.convert_to_tensor(x)
     is_float = keras.backend.is_float_dtype(x.dtype)

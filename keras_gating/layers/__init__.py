@@ -12,6 +12,7 @@ from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.efficient_channel_attention import ECA
 from keras_gating.layers.channel.spatial_gate import SpatialGate
 from keras_gating.layers.channel.squeeze_excite import SqueezeExcite
+from keras_gating.layers.curvature_gate import CurvatureGate
 from keras_gating.layers.feedforward.feed_forward import FeedForward
 from keras_gating.layers.feedforward.gated_feed_forward import GatedFeedForward
 from keras_gating.layers.feedforward.gated_linear_unit import GLU
@@ -26,6 +27,7 @@ __all__ = [
     "ECA",
     "BilinearGLU",
     "ChannelGate",
+    "CurvatureGate",
     "FeedForward",
     "GEGLU",
     "GLU",

@@ -200,25 +200,32 @@ class Gate(QuantizedChildren):
         self, inputs, source=None, training=None, mask=None, inputs_mask=None
     ):
         inputs = ops.cast(inputs, self.compute_dtype)
+        logits = self._logits(inputs, source)
+        mask = inputs_mask if mask is None else mask
+        return self._multiplied(inputs, logits, training, mask)
+
+    def _logits(self, inputs, source):
+        """The gate before its activation."""
         if source is None:
             source = inputs
         source = ops.cast(source, self.compute_dtype)
         self._check_shapes(inputs.shape, source.shape)
         if self.source == "constant":
-            logits = ops.convert_to_tensor(self.bias)
-        else:
-            if self.reduction is not None:
-                source = self.reduction(source)
-            logits = self.projection(source)
+            return ops.convert_to_tensor(self.bias)
+        if self.reduction is not None:
+            source = self.reduction(source)
+        return self.projection(source)
+
+    def _multiplied(self, value, logits, training, mask):
         return apply_gate(
-            inputs,
+            value,
             logits,
             activation=self.activation,
             scale=self.scale,
             dropout=self.dropout,
             training=training,
             seed=self.seed_generator,
-            mask=inputs_mask if mask is None else mask,
+            mask=mask,
             owner=self,
         )
 

@@ -85,6 +85,8 @@ class Case:
         padded: whether valid rows must not depend on the padding.
         idle_weights: paths of the weights that one training step leaves alone,
             with the reason.
+        float32_weights: paths of the weights that half precision leaves in
+            float32.
     """
 
     id: str
@@ -103,6 +105,7 @@ class Case:
     causal: bool = False
     padded: bool = False
     idle_weights: dict = dataclasses.field(default_factory=dict)
+    float32_weights: tuple = ()
 
     @property
     def single_input(self):

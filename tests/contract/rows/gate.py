@@ -8,6 +8,28 @@ from tests.contract.case import Option
 from tests.contract.case import Tensor
 
 
+def gate_arguments():
+    """An entry for each argument of `Gate`."""
+    return {
+        "activation": Argument("tanh"),
+        "granularity": Argument("headwise"),
+        "source": Argument("constant"),
+        "rank": Argument(3),
+        "use_bias": Argument(False),
+        "scale": Argument(2.0),
+        "kernel_initializer": Argument("ones", effects.INITIAL_OUTPUTS),
+        "bias_initializer": Argument("ones", effects.INITIAL_OUTPUTS),
+        "dropout": Argument(0.5, effects.TRAINING_OUTPUTS, {"seed": 4}),
+        "kernel_regularizer": Argument("l2", effects.LOSSES),
+        "bias_regularizer": Argument("l2", effects.LOSSES),
+        "kernel_constraint": Argument("non_neg", effects.WEIGHTS_AFTER_STEP),
+        "bias_constraint": Argument("non_neg", effects.WEIGHTS_AFTER_STEP),
+        "seed": Argument(
+            5, effects.TRAINING_OUTPUTS, {"seed": 4, "dropout": 0.5}
+        ),
+    }
+
+
 def gate_cases():
     yield Case(
         id="gate",
@@ -23,26 +45,7 @@ def gate_cases():
         weights=("projection/kernel", "projection/bias"),
         masked=("inputs",),
         padded=True,
-        arguments={
-            "activation": Argument("tanh"),
-            "granularity": Argument("headwise"),
-            "source": Argument("constant"),
-            "rank": Argument(3),
-            "use_bias": Argument(False),
-            "scale": Argument(2.0),
-            "kernel_initializer": Argument("ones", effects.INITIAL_OUTPUTS),
-            "bias_initializer": Argument("ones", effects.INITIAL_OUTPUTS),
-            "dropout": Argument(0.5, effects.TRAINING_OUTPUTS, {"seed": 4}),
-            "kernel_regularizer": Argument("l2", effects.LOSSES),
-            "bias_regularizer": Argument("l2", effects.LOSSES),
-            "kernel_constraint": Argument(
-                "non_neg", effects.WEIGHTS_AFTER_STEP
-            ),
-            "bias_constraint": Argument("non_neg", effects.WEIGHTS_AFTER_STEP),
-            "seed": Argument(
-                5, effects.TRAINING_OUTPUTS, {"seed": 4, "dropout": 0.5}
-            ),
-        },
+        arguments=gate_arguments(),
     )
     yield Case(
         id="gate_heads",
