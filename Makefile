@@ -16,15 +16,16 @@ PYTEST := KERAS_HOME="$(KERAS_HOME)" TF_CPP_MIN_LOG_LEVEL=2 $(BIN)/python -m pyt
 # pytest's code for "no test ran", which is no failure of a chosen few tests.
 NONE_SELECTED := $(if $(PYTEST_ARGS),5,none)
 
-.PHONY: help demo test lint types docs clean
+.PHONY: help demo test lint types docs tutorials clean
 
 help:
-	@echo "make demo    run the experiments on JAX and write ./results"
-	@echo "make test    run the test suite once for each backend"
-	@echo "make lint    check style and imports"
-	@echo "make types   check types"
-	@echo "make docs    build the documentation into ./site"
-	@echo "make clean   remove .venv, caches and build output"
+	@echo "make demo       run the experiments on JAX and write ./results"
+	@echo "make test       run the test suite once for each backend"
+	@echo "make lint       check style and imports"
+	@echo "make types      check types"
+	@echo "make docs       build the documentation into ./site"
+	@echo "make tutorials  run the tutorials and write their notebooks"
+	@echo "make clean      remove .venv, caches and build output"
 
 demo: $(VENV)/installed-demo
 	KERAS_BACKEND=jax KERAS_HOME="$(KERAS_HOME)" $(BIN)/keras-gating demo
@@ -58,6 +59,11 @@ types: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	$(BIN)/mkdocs build --strict
 
+# `make tutorials TUTORIALS="01 xor"` runs the ones whose names hold a word.
+tutorials: $(VENV)/installed-tutorials
+	KERAS_HOME="$(KERAS_HOME)" TF_CPP_MIN_LOG_LEVEL=2 \
+		$(BIN)/python tutorials/execute.py $(TUTORIALS)
+
 clean:
 	rm -rf $(VENV) results site dist .hypothesis .mypy_cache .pytest_cache \
 		.ruff_cache
@@ -85,4 +91,8 @@ $(VENV)/installed-dev: $(VENV)/created pyproject.toml
 
 $(VENV)/installed-docs: $(VENV)/created pyproject.toml
 	$(INSTALL) -e '.[docs]'
+	@touch $@
+
+$(VENV)/installed-tutorials: $(VENV)/created pyproject.toml
+	$(INSTALL) -e '.[jax,tutorials]'
 	@touch $@
