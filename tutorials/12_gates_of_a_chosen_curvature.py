@@ -118,18 +118,20 @@ def measure(gate, rule, covariance=None):
 
 figure = plt.figure(figsize=(8, 3.2), layout="constrained")
 axes = []
-for place, curvature in enumerate((1.0, -1.0), start=1):
+chosen = (-1.0,) if QUICK else (1.0, -1.0)
+for place, curvature in enumerate(chosen, start=1):
     print(f"κ = {curvature:g}")
     gate = CurvatureGate(curvature, lift=True, dtype="float64")
     usual = measure(gate, "    usual rule")
-    axis = figure.add_subplot(1, 2, place, projection="3d")
+    axis = figure.add_subplot(1, len(chosen), place, projection="3d")
     scale = draw_surface(axis, to_numpy(gate(sheet)), usual, 1.5)
     limits = (axis.get_xlim(), axis.get_ylim(), axis.get_zlim())
     axis.set_box_aspect(np.ptp(limits, axis=1), zoom=1.0)
     axis.view_init(25, -60)
     axis.set_title(f"κ = {curvature:g}", fontsize=10)
     axes.append(axis)
-measure(gate, "    height with minus", [1, 1, -1])
+if not QUICK:
+    measure(gate, "    height with minus", [1, 1, -1])
 figure.colorbar(scale, ax=axes, label="K by the usual rule", shrink=0.8)
 plt.show()
 
@@ -196,7 +198,7 @@ for curvature in (-1.0, 0.0, 1.0):
 #
 # $$g \otimes x = \exp_0(g \cdot \log_0 x)$$
 #
-# With κ = 0 this is $g \cdot x$, the gate of all other tutorials. As a layer:
+# With κ = 0 this is $g \cdot x$, the plain gate of other tutorials. As a layer:
 # `CurvatureGate(chart="stereographic")`, whose $g$ is a sigmoid gate.
 #
 # ## Does κ find its way?
@@ -224,7 +226,7 @@ for arm in embedded["arms"].values():
 
 stored = results.arrays["pictures"][SPACE]
 wanted = stored["distances"]
-edges = np.argwhere(np.triu(wanted == 1.0))
+edges = np.argwhere(np.triu(wanted == 1.0))[: 5 if QUICK else None]
 first, second = np.triu_indices(len(wanted), 1)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for axis, arm, colour in zip(axes, ("flat", "learnt"), (GREEN, BLUE)):
@@ -279,7 +281,7 @@ plt.show()
 # | grid, 5 × 5 | 0.149 | 0.251 | 0.139 | 0.139 | +0.13 | 0.149 |
 #
 # * **The controls come back**, all 18 sets of drawn points (in two and in five
-#   dimensions) without error and with their κ. So does the cycle: it is a great
+#   dimensions) up to rounding, with their κ. So does the cycle: it is a great
 #   circle of a sphere with κ = (2π/24)² = 0.0685.
 # * **Trees choose negative curvature.** The distortion of the binary tree falls
 #   to a sixth, that of the exceptions to a third. Each tree fits two dimensions
@@ -289,8 +291,7 @@ plt.show()
 # * A grid gains next to nothing. Not everything has a curvature that fits.
 # * **Start flat.** Here κ is held at 0 for a third of the steps. Without that,
 #   the cycle gets caught elsewhere (distortion 0.093), and so does one of three
-#   runs of the binary tree (0.106); the other rows change by
-#   0.02 at most.
+#   runs of the binary tree (0.106); the other rows change by 0.02 at most.
 #
 # ## And in a network?
 #
@@ -343,8 +344,9 @@ plt.show()
 # On the left points move out as far as 30. On the right the space is a disc of
 # radius 1: nearly all points end at its rim, and of two dimensions one is left.
 #
-# This is one seed. The full run has ten, and twice the steps. *Steps off* is the
-# way along the tree from the chosen leaf to the right one.
+# This is one seed. The full run has ten, and twice the steps. Brackets and ± are
+# 95 % intervals; *steps off* is the way along the tree from the chosen leaf to
+# the right one.
 #
 # | gate | accuracy | minus sigmoid, points | steps off | κ |
 # | --- | --- | --- | --- | --- |
@@ -365,7 +367,7 @@ plt.show()
 #
 # Why? Probably it is the readout. To be sure of a leaf it needs large numbers,
 # and a disc has none; and it cuts with straight lines, which have no use for the
-# room near the rim.
+# room near the rim. That is a guess, which exercise 3 would test.
 #
 # ## What it does not show
 #
@@ -374,8 +376,8 @@ plt.show()
 #   trees, or other scales of the point.
 # * *The best possible embedding.* Seeds of a graph differ by a little noise at
 #   the start. That they agree says that the optimizer agrees with itself.
-# * *That data come with a curvature.* These graphs were chosen to have one. The
-#   grid is what is more usual: neither.
+# * *That your data have a curvature.* These graphs were chosen for theirs, and
+#   the grid already has none that fits.
 #
 # ## Exercise
 #
