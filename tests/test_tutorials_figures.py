@@ -452,3 +452,125 @@ def test_which_gate_bends_space_how():
             for entry in entries
         ]
         check_rows("11", [[name, *cells]])
+
+
+def test_gates_of_a_chosen_curvature():
+    trees = measured("trees")
+    spaces = {
+        (entry["space"], entry["dimension"]): {
+            name: arm["distortion"] for name, arm in entry["arms"].items()
+        }
+        for entry in trees["embeddings"]
+    }
+    curvatures = {
+        entry["space"]: entry["arms"]["learnt"]["curvature"]["estimate"]
+        for entry in trees["embeddings"]
+        if entry["dimension"] == 2
+    }
+    rows = {
+        "hyperbolic": "points, κ = −0.5",
+        "plane": "points, κ = 0",
+        "sphere": "points, κ = 0.25",
+        "cycle": "cycle of 24",
+        "binary": "binary tree, 31 nodes",
+        "ternary": "ternary tree, 40 nodes",
+        "exceptions": "Python's exceptions, 67",
+        "grid": "grid, 5 × 5",
+    }
+    for name, title in rows.items():
+        arms, five = spaces[name, 2], spaces[name, 5]
+        quoted = [
+            arms[arm] for arm in ("flat", "negative", "positive", "learnt")
+        ]
+        cells = [f"{x['estimate']:.3f}" for x in [*quoted, five["flat"]]]
+        curvature = curvatures[name]
+        digits = 1 if abs(curvature) > 1.0 else 2
+        shown = f"{curvature:+.{digits}f}".replace("-", "−")
+        shown = "0" if abs(curvature) < 1e-9 else shown
+        check_rows("12", [[title, *cells[:4], shown, cells[4]]])
+        assert arms["flat"]["estimate"] + 1e-9 > arms["learnt"]["estimate"]
+    for name in ("binary", "ternary", "exceptions"):
+        learnt, flat = spaces[name, 2]["learnt"], spaces[name, 2]["flat"]
+        assert learnt["estimate"] < spaces[name, 5]["flat"]["estimate"]
+        assert flat["estimate"] < spaces[name, 2]["positive"]["estimate"]
+    for name in ("cycle", "grid"):
+        flat = spaces[name, 2]["flat"]["estimate"]
+        assert flat < spaces[name, 2]["negative"]["estimate"]
+    shares = {
+        name: spaces[name, 2]["flat"]["estimate"]
+        / spaces[name, 2]["learnt"]["estimate"]
+        for name in ("binary", "exceptions")
+    }
+    assert round(shares["binary"]) == 6 and round(shares["exceptions"]) == 3
+
+    controls = trees["conclusions"]["controls"]
+    drawn = [c for c in controls if c["space"] != "cycle"]
+    assert all(c["recovered"] == c["runs"] for c in controls)
+    caught = sorted(spaces["binary", 2]["cold"]["values"])
+    others = [
+        abs(arms["cold"]["estimate"] - arms["learnt"]["estimate"])
+        for (name, dimension), arms in spaces.items()
+        if dimension == 2 and name not in ("cycle", "binary")
+    ]
+    others += [
+        abs(cold - spaces["binary", 2]["learnt"]["estimate"])
+        for cold in caught[:-1]
+    ]
+    check_phrases(
+        "12",
+        f"all {sum(c['recovered'] for c in drawn)} sets of drawn points",
+        f"(2π/24)² = {curvatures['cycle']:.4f}.",
+        f"(distortion {spaces['cycle', 2]['cold']['estimate']:.3f})",
+        f"runs of the binary tree ({caught[-1]:.3f})",
+        f"the other rows change by {max(others):.2f} at most",
+    )
+
+
+def test_gates_of_a_chosen_curvature_in_a_network():
+    task = measured("trees")["task"]
+    arms = task["arms"]
+    differences = {
+        entry["first"]: entry
+        for entry in task["differences"]
+        if entry["measure"] == "accuracy"
+    }
+    for name, arm in arms.items():
+        cells = [
+            arm["title"],
+            f"{spread(arm['accuracy'], 1, 100.0)} %",
+            "",
+            spread(arm["steps_off"], 2),
+            "",
+        ]
+        if name in differences:
+            entry = differences[name]
+            bounds = ("estimate", "low", "high")
+            points = {key: 100.0 * entry[key] for key in bounds}
+            cells[2] = signed(points, 1) if any(points.values()) else "0"
+        if arm["curvature"] is not None:
+            values = arm["curvature"]["values"]
+            low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+            cells[4] = f"{low} to {high}" if low != high else f"{values[0]:g}"
+        row = f"| {' | '.join(cells)} |".replace("|  |", "| |")
+        assert row.replace("-", "−") in prose("12")
+    shown = {name: e["adjusted_p"] < 0.05 for name, e in differences.items()}
+    assert shown == {
+        "none": True,
+        "flat": False,
+        "stereographic": False,
+        "negative": True,
+        "gnomonic": True,
+    }
+    learnt = arms["stereographic"]["curvature"]["values"]
+    assert min(learnt) > 0.0
+    less = {
+        name: f"{-100.0 * entry['estimate']:.1f}"
+        for name, entry in differences.items()
+    }
+    check_phrases(
+        "12",
+        f"to {max(learnt):.2f} at most, and never below 0",
+        f"{less['negative']} points at κ = −1",
+        f"though it may learn its κ: {less['gnomonic']} points",
+        f"accuracy is {less['none']} points lower",
+    )

@@ -289,8 +289,8 @@ for name, covariance in (("usual", None), ("reversed", reversed_sign)):
 #   that. GELU bends more than the sigmoid here, and in tutorial 9 the sigmoid
 #   is the more accurate one when weights start wide.
 # * *That trees embed better by a gate.* Gates of constant negative curvature
-#   exist, as you have just seen. Whether a network with them represents
-#   hierarchies better is open, and not measured in this package yet.
+#   exist, as you have just seen. Tutorial 12 gives trees such a space, and then
+#   asks whether a network is better with it.
 # * *Other draws.* Weights are standard normal, the patch is $[-2, 2]^2$, there
 #   are eight features. Another scale gives other numbers.
 #
