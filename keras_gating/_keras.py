@@ -137,6 +137,19 @@ def set_parent_path(layer, path):
     layer._parent_path = path
 
 
+def settle_layout(variable):
+    """Asks the distribution, if any, for the layout of a new weight now.
+
+    Of a weight that is made while a call is traced, as in a model without a
+    `build`, Keras on JAX asks when it gets its values, after the call.
+    """
+    distribution = keras.distribution.distribution()
+    if distribution is None or getattr(variable, "_layout", "none") is not None:
+        return
+    layout = distribution.get_variable_layout(variable)
+    variable._layout = getattr(layout, "backend_layout", layout)
+
+
 def pass_arguments_on(layer):
     """Lets a layer hand its call arguments on as they are."""
     layer._convert_input_args = False

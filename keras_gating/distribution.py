@@ -8,11 +8,12 @@ from keras_gating.layers.weight_axes import weight_in_creation
 
 __all__ = ["layout_map"]
 
-# Attention layers of Keras have the same names and axes.
+# Attention layers of Keras have the same names and axes. What is in no layer,
+# such as a `Dense` named "value", is none of theirs.
 _KERAS_ATTENTION = {
-    r"(.+/)?(query|key|value)/kernel": 1,
-    r"(.+/)?(query|key|value)/bias": 0,
-    r"(.+/)?attention_output/kernel": 0,
+    r".+/(query|key|value)/kernel": 1,
+    r".+/(query|key|value)/bias": 0,
+    r".+/attention_output/kernel": 0,
 }
 
 
@@ -39,9 +40,11 @@ def layout_map(device_mesh, model_axis="model"):
     gates are copied, as are gates of one value. A longer axis has to be
     divisible.
 
-    The attention layers of Keras have the same names and are split alike.
-    Entries for other layers, or instead of these, are added as to any
-    `keras.distribution.LayoutMap`; they go first.
+    The attention layers of Keras have the same names and are split alike, by
+    the paths of their weights alone: the numbers of all their heads have to be
+    divisible, and a layer of another kind with such a path (`.../value/kernel`)
+    needs an entry of its own. Entries for other layers, or instead of these,
+    are added as to any `keras.distribution.LayoutMap`; they go first.
 
     Args:
         device_mesh: a `keras.distribution.DeviceMesh`.

@@ -41,8 +41,32 @@ def make_model():
     return keras.Model(inputs, x)
 
 
+class Called(keras.Model):
+    """A model without `build`, whose weights are made in its first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = layers.GatedAttention(
+            8, 4, num_key_value_heads=2, use_bias=False, name="attention"
+        )
+        self.gate = layers.Gate(source="constant", name="constant")
+
+    def call(self, inputs):
+        return self.gate(self.attention(inputs, inputs))
+
+
+def part_shapes(model):
+    """Shapes by path of what one device has."""
+    return {
+        w.path.removeprefix(f"{model.name}/"): (
+            w.value.addressable_shards[0].data.shape
+        )
+        for w in model.weights
+    }
+
+
 def train(weights=None):
-    """The start, outputs, loss, weights after a step, and layouts."""
+    """The model, its first weights; outputs, losses and weights after."""
     model = make_model()
     if weights is None:
         weights = [
@@ -82,11 +106,11 @@ def main():
             "error": float(np.max(errors)),
             "bytes": device_bytes(model.weights),
             "momentum": device_bytes(model.optimizer.variables),
-            "shapes": {
-                w.path: w.value.addressable_shards[0].data.shape
-                for w in model.weights
-            },
+            "shapes": part_shapes(model),
         }
+        called = Called()
+        called(X)
+        report[name]["called"] = part_shapes(called)
     still = [
         w.path
         for w, a, b in zip(model.weights, expected[2:], weights, strict=True)

@@ -35,7 +35,7 @@ class Seen(distribution._LayoutMap):
         return layout
 
 
-def layouts_of(layer, *shapes, model=4):
+def layouts_of(layer, *shapes, model=4, then=None):
     """Axes by path of the layer's weights, as each one is created."""
     seen = Seen(mesh(model=model), "model")
     add_weight = keras.layers.Layer.add_weight
@@ -48,6 +48,8 @@ def layouts_of(layer, *shapes, model=4):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keras.layers.Layer, "add_weight", asking)
         layer.build(*shapes)
+        if then is not None:
+            then()
     prefix = layer.name + "/"
     return {k.removeprefix(prefix): axes for k, axes in seen.axes.items()}
 
@@ -114,6 +116,16 @@ def test_names_of_users_do_not_matter():
     assert layouts_of(layer, shape)["projection/kernel"] == HEADS
 
 
+def test_kernels_that_are_packed_are_copied():
+    layer = layers.GLU(8)
+    axes = layouts_of(
+        layer, (None, 3, 6), then=lambda: layer.projection.quantize("int4")
+    )["projection/kernel"]
+    # Older releases of Keras keep the axes of the kernel.
+    is_packed = len(layer.weights[0].shape) < 3
+    assert axes == (None if is_packed else (None, None, "model"))
+
+
 def test_sizes_that_cannot_be_divided():
     layer = layers.GatedAttention(6, 2)
     with pytest.raises(ValueError, match="Axis 1 of '.*query/kernel'.*4 dev"):
@@ -124,6 +136,7 @@ def test_entries_of_users_go_first():
     layouts = distribution.layout_map(mesh())
     assert layouts["any/query/kernel"].axes == HEADS
     assert layouts["any/dense/kernel"] is None
+    assert layouts["value/kernel"] is None
     layouts[".*query/kernel"] = (None, None, "model")
     assert layouts["any/query/kernel"].axes == (None, None, "model")
 
@@ -173,3 +186,15 @@ def test_each_device_keeps_its_part(report):
     assert shapes["attention/key/kernel"] == [16, 2, 4]
     assert shapes["headwise/gate/projection/kernel"] == [16, 2, 1]
     assert shapes["gated/hidden/projection/kernel"] == [16, 2, 8]
+
+
+def test_weights_that_are_made_in_a_call_are_split(report):
+    """Keras initializes these after the call."""
+    assert report["both"]["called"] == {
+        "attention/query/kernel": [16, 2, 4],
+        "attention/key/kernel": [16, 2, 4],
+        "attention/gate/projection/kernel": [16, 2, 4],
+        "attention/value/kernel": [16, 2, 4],
+        "attention/attention_output/kernel": [2, 4, 16],
+        "constant/bias": [4],
+    }

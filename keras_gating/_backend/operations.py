@@ -53,9 +53,11 @@ def operations(function, names):
         A list of `(name, operands, results, attributes, times)`, for the
         operations with these names, and for others that may sum up products:
         kernels that are not the backend's own, calls back to Python, linear
-    XX how often a loop
-        repeats the operation: on JAX `None` if that depends on values, and all
-        branches of a condition are listed.
+        algebra, and on TensorFlow graphs that were compiled before. Of a
+        tensor among the operands and results there is `Described`, its shape
+        and number of bytes; other operands are themselves. `times` says how
+        often a loop repeats the operation: on JAX `None` if that depends on
+        values, and all branches of a condition are listed.
     """
     found = []
     backend = keras.config.backend()

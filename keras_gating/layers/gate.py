@@ -5,6 +5,7 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
+from keras_gating import _keras
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
@@ -168,6 +169,7 @@ class Gate(QuantizedChildren):
                     regularizer=self.bias_regularizer,
                     constraint=self.bias_constraint,
                 )
+                _keras.settle_layout(self.bias)
             return
         common = {
             "kernel_regularizer": self.kernel_regularizer,

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating import _keras
 from keras_gating.layers.weight_axes import creating
 
 
@@ -45,10 +46,11 @@ def dense(free, bound, output_shape, use_bias, name, split_axis=None, **kwargs):
         **kwargs,
     )
     if split_axis is not None:
-        layer.split_axes["kernel"] = split_axis
+        rank = len(output_shape)
+        layer.split_axes["kernel", bound + rank] = split_axis
         # A bias has the axes that the kernel creates.
         if split_axis >= bound:
-            layer.split_axes["bias"] = split_axis - bound
+            layer.split_axes["bias", rank] = split_axis - bound
     # Otherwise Keras warns that the layer destroys the mask of its input.
     layer.supports_masking = True
     return layer
@@ -73,12 +75,16 @@ class Projection(keras.layers.EinsumDense):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        # By name and rank: some quantized kernels are packed into a matrix,
+        # which has other axes.
         self.split_axes = {}
 
-    def add_weight(self, *args, name=None, **kwargs):
-        shape = kwargs.get("shape", args[0] if args else ())
-        with creating(shape, self.split_axes.get(name)):
-            return super().add_weight(*args, name=name, **kwargs)
+    def add_weight(self, shape=None, *args, name=None, **kwargs):
+        shape = () if shape is None else shape
+        with creating(shape, self.split_axes.get((name, len(shape)))):
+            variable = super().add_weight(shape, *args, name=name, **kwargs)
+            _keras.settle_layout(variable)
+        return variable
 
     def call(self, inputs, training=None):
         if self.bias is None or keras.config.backend() != "torch":

@@ -45,6 +45,7 @@ def explorer(browser, address):
 def shown(page, name):
     """A number that the page shows; 0 also for what it takes for rounding."""
     text = page.inner_text(f"[data-number={name}]").replace("−", "-")
+    assert "·" not in text, "a power of ten"
     return float(re.sub(r"[^-\d.].*", "", text) or "nan")
 
 

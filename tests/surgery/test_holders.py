@@ -1,5 +1,7 @@
 """Attention inside of layers and models of a user's own."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -356,9 +358,7 @@ def test_a_block_without_a_configuration_keeps_its_name():
 )
 def test_choices_of_other_types_are_refused(name, choice):
     model = decoder(layers.MultiHeadAttention(2, 4, name="attend"))
-    with pytest.raises(
-        ValueError, match=f"{name}=.*{choice!r}".partition("[")[0]
-    ):
+    with pytest.raises(ValueError, match=re.escape(f"{name}={choice!r}")):
         surgery.gate_attention(model, **{name: choice})
     layer = model.get_layer("attend")
     with pytest.raises(ValueError, match="name of a layer.*'attend'"):

@@ -6,6 +6,7 @@ import pytest
 from keras_gating import _backend
 from keras_gating import functional
 from keras_gating.functional import quadratic
+from keras_gating.functional import relative_position
 from tests.gradients import gradients
 from tests.layers.attention_unit.common import unit
 from tests.utils import assert_close
@@ -125,7 +126,7 @@ def test_prefixes_are_the_whole(form, masks, monkeypatch):
 
 
 def test_long_causal_rows():
-    """From some length on, without being asked: prefixes and bias in blocks."""
+    """From some length on in prefixes, without being asked."""
     length = quadratic.SHORTEST_IN_PREFIXES + 77
     query, key, value = normal(3, 1, length, 4)
     table = normal(32)
@@ -139,3 +140,16 @@ def test_long_causal_rows():
     weights = np.where(distance <= 0, np.maximum(scores, 0.0) ** 2, 0.0)
     expected = weights @ value[0] / (position[:, None] + 1)
     assert_close(actual[0], expected, 1e-5)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_bias_in_blocks_of_rows(is_causal, monkeypatch):
+    """Of sizes that do not divide the rows, and with an offset."""
+    table = tensor(normal(32))
+    biases = []
+    for many in (100, 4):
+        monkeypatch.setattr(relative_position, "MANY_ROWS", many)
+        biases.append(
+            functional.relative_position_bias(table, 13, 29, 7, is_causal)
+        )
+    assert_close(biases[1], to_numpy(biases[0]), 1e-6)
