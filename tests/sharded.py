@@ -74,7 +74,7 @@ def train(weights=None):
             for i, w in enumerate(model.weights)
         ]
     model.set_weights(weights)
-    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), "mse")
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "mse")
     outputs = model.predict(X, batch_size=8, verbose=0)
     history = model.fit(X, Y, batch_size=8, epochs=2, verbose=0)
     after = [to_numpy(w) for w in model.weights]
@@ -87,6 +87,8 @@ def device_bytes(variables):
 
 def main():
     assert len(jax.devices()) == 8
+    # One with which training goes well: else errors are those of chaos.
+    keras.utils.set_random_seed(1)
     model, weights, expected = train()
     report = {"whole": {"bytes": device_bytes(model.weights)}}
     for name, shape in MESHES.items():

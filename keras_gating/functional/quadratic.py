@@ -154,7 +154,7 @@ def _key_count(key, key_mask):
 
 def _seen_count(key, key_mask, positions):
     """Number of keys up to each position, `(B or 1, T, 1)`."""
-    last = ops.minimum(positions, ops.shape(key)[1] - 1)
+    last = ops.minimum(positions, _key_count(key, None) - 1)
     if key_mask is None:
         return ops.reshape(last + 1, (1, -1, 1))
     count = ops.cumsum(ops.cast(key_mask, "int32"), axis=1)

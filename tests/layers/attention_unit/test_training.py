@@ -12,6 +12,7 @@ from tests.layers.attention_unit.common import unit
 from tests.utils import assert_close
 from tests.utils import normal
 from tests.utils import random_weights
+from tests.utils import tensor
 from tests.utils import to_numpy
 
 X = normal(2, 7, 6)
@@ -142,3 +143,19 @@ def test_quantized_models_reload_exactly(mode, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(to_numpy(loaded(X)), quantized)
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="needs torch")
+def test_one_graph_for_all_lengths_under_torch_compile():
+    import torch
+
+    layer = unit(X)
+
+    def f(x):
+        return layer(x, use_causal_mask=True)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(f, fullgraph=True, dynamic=True, backend="eager")
+    for length in (7, 9):
+        x = tensor(normal(2, length, 6))
+        assert_close(compiled(x), f(x), 1e-6)
