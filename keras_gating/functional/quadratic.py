@@ -5,6 +5,7 @@ import math
 
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.blockwise import map_row_blocks
@@ -117,7 +118,7 @@ def quadratic_attention(
         )
     if (
         is_causal
-        and isinstance(offset, int)
+        and checks.is_integer(offset)
         and offset == 0
         and length is not None
         and length == key.shape[1]

@@ -114,13 +114,21 @@ def test_prefixes_are_the_whole(form, masks, monkeypatch):
         name: tensor(x) if isinstance(x, np.ndarray) else x
         for name, x in MASKS[masks].items()
     } | {"use_causal_mask": True}
+    attend, taken = quadratic._attend_to_prefixes, []
+    monkeypatch.setattr(
+        quadratic,
+        "_attend_to_prefixes",
+        lambda *args: taken.append(args) or attend(*args),
+    )
     results = []
     for shortest in (100, 4):
+        assert not taken
         monkeypatch.setattr(quadratic, "SHORTEST_IN_PREFIXES", shortest)
         output, (for_input,), for_weights = gradients(
             unit(X, **FORMS[form]), [X], normal(*X.shape, seed=1), **call
         )
         results.append([output, for_input, *for_weights.values()])
+    assert taken
     for actual, expected in zip(*reversed(results), strict=True):
         assert_close(actual, expected, 1e-5)
 
