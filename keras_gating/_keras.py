@@ -82,6 +82,14 @@ def listed_layers(model):
     return list(model._layers)
 
 
+def inputs_of(model):
+    """The symbolic inputs of a graph, in their nest; `None` without any."""
+    if isinstance(model, keras.Sequential):
+        # `input` of the model itself is what it was called on, if it was.
+        model = model._functional
+    return None if model is None else model.input
+
+
 def layer_of(tensor):
     """The layer or operation that made a symbolic tensor."""
     return tensor._keras_history.operation
