@@ -154,6 +154,10 @@ def test_a_fixed_curvature_and_a_frozen_layer():
     [
         ({"curvature": float("nan")}, "curvature=nan"),
         ({"curvature": "flat"}, "curvature='flat'"),
+        ({"curvature": 10**400}, "curvature=1000"),
+        ({"curvature": -1e40}, "curvature=-1e"),
+        ({"curvature": 1.0, "curvature_speed": 1e-50}, "speed=1e-50"),
+        ({"curvature": 1.0, "curvature_speed": 1e60}, r"speed=1e\+60"),
         ({"chart": "klein"}, "chart='klein'"),
         ({"curvature_speed": 0.0}, "curvature_speed=0.0"),
         ({"curvature_speed": 2.0, "trainable": False}, "no effect"),
