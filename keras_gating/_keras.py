@@ -50,6 +50,14 @@ def sublayers(layer, include_self=True):
     return list(layer._flatten_layers(include_self=include_self))
 
 
+def layers_in_scope():
+    """Layers that are being built or called, inner ones last."""
+    attribute = _private("backend.common.global_state", "get_global_attribute")
+    scopes = attribute("name_scope_stack") or []
+    callers = [scope.caller for scope in scopes]
+    return [x for x in callers if isinstance(x, keras.layers.Layer)]
+
+
 def children(layer):
     """The layers right inside of a layer."""
     return list(layer._flatten_layers(include_self=False, recursive=False))
