@@ -137,11 +137,11 @@ class CurvatureGate(Gate):
                 "weight, must be numbers that float32 holds. Received: "
                 f"curvature={curvature!r}, curvature_speed={curvature_speed!r}"
             )
-        if curvature_speed != 1.0 and not (trainable and curvature_trainable):
+        # A layer may be frozen for a while, and be saved like that.
+        if curvature_speed != 1.0 and not curvature_trainable:
             raise ValueError(
                 "`curvature_speed` has no effect on a curvature that does not "
                 f"train. Received: curvature_speed={curvature_speed}, "
-                f"trainable={trainable}, "
                 f"curvature_trainable={curvature_trainable}"
             )
         if chart == "gnomonic":
