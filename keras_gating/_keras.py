@@ -50,6 +50,14 @@ def sublayers(layer, include_self=True):
     return list(layer._flatten_layers(include_self=include_self))
 
 
+def layers_in_scope():
+    """Layers that are being built or called, inner ones last."""
+    attribute = _private("backend.common.global_state", "get_global_attribute")
+    scopes = attribute("name_scope_stack") or []
+    callers = [scope.caller for scope in scopes]
+    return [x for x in callers if isinstance(x, keras.layers.Layer)]
+
+
 def children(layer):
     """The layers right inside of a layer."""
     return list(layer._flatten_layers(include_self=False, recursive=False))
@@ -80,6 +88,14 @@ def listed_layers(model):
     """The layers of a sequential model, with that of its input, if any."""
     # `layers` leaves out the input.
     return list(model._layers)
+
+
+def inputs_of(model):
+    """The symbolic inputs of a graph, in their nest; `None` without any."""
+    if isinstance(model, keras.Sequential):
+        # `input` of the model itself is what it was called on, if it was.
+        model = model._functional
+    return None if model is None else model.input
 
 
 def layer_of(tensor):

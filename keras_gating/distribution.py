@@ -4,12 +4,12 @@ import re
 
 import keras
 
+from keras_gating import _keras
 from keras_gating.layers.weight_axes import weight_in_creation
 
 __all__ = ["layout_map"]
 
-# Attention layers of Keras have the same names and axes. What is in no layer,
-# such as a `Dense` named "value", is none of theirs.
+# Attention layers of Keras have the same names and axes.
 _KERAS_ATTENTION = {
     r".+/(query|key|value)/kernel": 1,
     r".+/(query|key|value)/bias": 0,
@@ -40,11 +40,9 @@ def layout_map(device_mesh, model_axis="model"):
     gates are copied, as are gates of one value. A longer axis has to be
     divisible.
 
-    The attention layers of Keras have the same names and are split alike, by
-    the paths of their weights alone: the numbers of all their heads have to be
-    divisible, and a layer of another kind with such a path (`.../value/kernel`)
-    needs an entry of its own. Entries for other layers, or instead of these,
-    are added as to any `keras.distribution.LayoutMap`; they go first.
+    The attention layers of Keras are split alike. Entries for other layers, or
+    instead of these, are added as to any `keras.distribution.LayoutMap`; they go
+    first.
 
     Args:
         device_mesh: a `keras.distribution.DeviceMesh`.
@@ -114,23 +112,48 @@ class _LayoutMap(keras.distribution.LayoutMap):
             return self._layout_of(key, weight)
         for pattern, axis in _KERAS_ATTENTION.items():
             if re.fullmatch(pattern, key):
-                return self._split(axis)
+                layers = _keras.layers_in_scope()
+                # Outside of all layers there is nothing but the path.
+                size = _heads(layers, key) if layers else self._num_parts
+                return self._split_evenly(key, axis, size)
         return None
 
     def _layout_of(self, path, weight):
-        if weight.axis is None or weight.shape[weight.axis] < self._num_parts:
+        size = None if weight.axis is None else weight.shape[weight.axis]
+        return self._split_evenly(path, weight.axis, size)
+
+    def _split_evenly(self, path, axis, size):
+        if size is None or size < self._num_parts:
             return None
-        if weight.shape[weight.axis] % self._num_parts:
+        if size % self._num_parts:
             raise ValueError(
-                f"Axis {weight.axis} of {path!r}, of shape {weight.shape}, "
-                f"cannot be split evenly over the {self._num_parts} devices "
+                f"Axis {axis} of {path!r}, of size {size}, cannot be split "
+                f"evenly over the {self._num_parts} devices "
                 f"of the axis {self._model_axis!r} of the mesh. Choose sizes "
                 "(of heads or features) that are multiples, or add an entry "
                 "for this weight to the layout map."
             )
-        return self._split(weight.axis)
+        return self._split(axis)
 
     def _split(self, axis):
         # Axes that are not named are not split.
         axes = (*[None] * axis, self._model_axis)
         return keras.distribution.TensorLayout(axes, self.device_mesh)
+
+
+def _heads(layers, path):
+    """Heads that attention of Keras has in a weight; `None` in other layers.
+
+    Args:
+        layers: what is being built, the layer of the weight last.
+        path: path of the weight.
+    """
+    for layer in layers[-2:-1]:
+        if isinstance(layer, keras.layers.MultiHeadAttention):
+            return layer.num_heads
+        if isinstance(layer, keras.layers.GroupQueryAttention):
+            is_shared = path.split("/")[-2] in ("key", "value")
+            if is_shared:
+                return layer.num_key_value_heads
+            return layer.num_query_heads
+    return None

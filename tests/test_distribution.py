@@ -126,6 +126,26 @@ def test_kernels_that_are_packed_are_copied():
     assert axes == (None if is_packed else (None, None, "model"))
 
 
+def test_attention_of_keras_is_split_by_its_heads():
+    """And what has its names alone is not."""
+    shape = (None, 3, 8)
+    layer = keras.layers.MultiHeadAttention(4, 2)
+    axes = layouts_of(layer, shape, shape)
+    for name in ("query", "key", "value"):
+        assert axes[f"{name}/kernel"] == HEADS and axes[f"{name}/bias"] == BIAS
+    assert axes["attention_output/kernel"] == ("model",)
+    layer = keras.layers.MultiHeadAttention(2, 2)
+    assert not any(layouts_of(layer, shape, shape).values())
+    layer = keras.layers.GroupQueryAttention(2, 8, 2)
+    axes = layouts_of(layer, shape, shape)
+    assert axes["query/kernel"] == HEADS
+    assert axes["key/kernel"] is axes["value/bias"] is None
+    with pytest.raises(ValueError, match=r"Axis 1 of '.*query/kernel'.*size 6"):
+        layouts_of(keras.layers.MultiHeadAttention(6, 2), shape, shape)
+    head = keras.Sequential([keras.layers.Dense(1, name="value")])
+    assert set(layouts_of(head, (None, 8)).values()) == {None}
+
+
 def test_sizes_that_cannot_be_divided():
     layer = layers.GatedAttention(6, 2)
     with pytest.raises(ValueError, match="Axis 1 of '.*query/kernel'.*4 dev"):

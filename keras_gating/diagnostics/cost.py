@@ -169,8 +169,8 @@ def _inputs(name, layer, shapes):
         values = rng.normal(size=shape.shape)
         return ops.convert_to_tensor(values, dtype=dtype)
 
-    if _keras.is_graph(layer) and layer.built:
-        wanted = layer.input
+    wanted = _keras.inputs_of(layer) if _keras.is_graph(layer) else None
+    if wanted is not None:
         shapes = _in_nest(name, shapes, wanted)
         return [keras.tree.map_structure(made, shapes, wanted)]
     if isinstance(shapes, keras.KerasTensor):

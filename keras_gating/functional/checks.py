@@ -56,11 +56,13 @@ def is_integer(value):
 
 def is_number(value):
     """Whether `value` is a finite real number (booleans are not)."""
-    return (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # An integer beyond all floats.
+        return False
 
 
 def float_dtype(name, value):

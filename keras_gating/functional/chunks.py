@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.gate import to_float32
@@ -62,6 +63,11 @@ def mixed_chunk_attention(
     >>> [float(y) for y in context[0, :, 0]]
     [4.0, 4.0, 8.0, 8.0, 8.0]
     """
+    checks.positive_integer("chunk_size", chunk_size)
+    checks.one_of("activation", activation, ("relu2", "laplace"))
+    for divisor in divisors:
+        if isinstance(divisor, str):
+            checks.one_of("divisors", divisor, ("visible",))
     value = ops.convert_to_tensor(value)
     length = ops.shape(value)[1]
     if value.shape[1] is not None:

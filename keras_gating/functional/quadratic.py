@@ -6,6 +6,7 @@ import math
 from keras import ops
 
 from keras_gating.functional import checks
+from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.blockwise import map_row_blocks
@@ -75,6 +76,10 @@ def quadratic_attention(
     >>> [float(y) for y in context[0, :, 0]]
     [4.0, 4.0, 4.0]
     """
+    checks.one_of("activation", activation, tuple(ACTIVATIONS))
+    if isinstance(divisor, str):
+        checks.one_of("divisor", divisor, ("visible",))
+    checks.positive_integer("block_size", block_size, optional=True)
     query, key, value = map(ops.convert_to_tensor, (query, key, value))
     query = scaled_query(query)
     if mask is not None:

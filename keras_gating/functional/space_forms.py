@@ -50,6 +50,13 @@ def prepare(curvature, *tensors):
     curvature = ops.convert_to_tensor(
         curvature, dtype=keras.backend.standardize_dtype(points[0].dtype)
     )
+    shape = tuple(curvature.shape)
+    if shape and shape[-1] not in (1, None):
+        raise ValueError(
+            "`curvature` must be a number, or have a last axis of size 1, such "
+            "as (heads, 1): a vector has one curvature. Received: "
+            f"curvature.shape={shape}"
+        )
     return curvature, points, dtype
 
 
@@ -85,6 +92,21 @@ def within_reach(v, curvature, dtype):
     return _limited(
         v, curvature, math.atanh(near) ** 2, (near * math.pi / 2.0) ** 2
     )
+
+
+def out_of_reach(z, share, dtype):
+    """Whether points are too near to infinity, and how to bring them back.
+
+    Their squared lengths, times a positive curvature, are `z / share`. Near
+    infinity a sum of vectors that has this length cancels.
+
+    Returns:
+        A boolean tensor, and what a vector with `κ|v|² = z` has to be
+        multiplied by to be as far as `within_reach` allows.
+    """
+    reach = math.tan((1.0 - MARGINS[dtype]) * math.pi / 2.0)
+    far = _fixed(z) > reach**2 * _fixed(share)
+    return far, reach / ops.sqrt(ops.where(far, z, 1.0))
 
 
 def tangent(z):

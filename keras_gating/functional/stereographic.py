@@ -13,6 +13,7 @@ from keras_gating.functional.space_forms import arctangent
 from keras_gating.functional.space_forms import away_from_zero
 from keras_gating.functional.space_forms import inside
 from keras_gating.functional.space_forms import length
+from keras_gating.functional.space_forms import out_of_reach
 from keras_gating.functional.space_forms import prepare
 from keras_gating.functional.space_forms import squared
 from keras_gating.functional.space_forms import tangent
@@ -142,8 +143,9 @@ def mobius_add(x, y, curvature):
             with a last axis of size 1.
 
     Returns:
-        Points, `(…, d)`, in the dtype of `x`. A sum at infinity, which is the
-        point opposite to the origin of a sphere, is a large number.
+        Points, `(…, d)`, in the dtype of `x`. Where κ > 0, sums near the point
+        opposite to the origin, which is at infinity, stop short of it by the
+        share of the way that `exp0` keeps.
 
     References:
         Ungar 2008, A gyrovector space approach to hyperbolic geometry;
@@ -165,7 +167,10 @@ def mobius_add(x, y, curvature):
     # 1 − 2κ⟨x,y⟩ is what these leave, and for κ < 0 they do not cancel.
     denominator = (1.0 + zx) * (1.0 + zy) - step
     along = 1.0 + zx - step
-    total = (along * x + (1.0 + zx) * y) / away_from_zero(denominator)
+    far, limit = out_of_reach(step, denominator, dtype)
+    total = along * x + (1.0 + zx) * y
+    total = total / ops.where(far, 1.0, denominator)
+    total = ops.where(far, limit * (x + y), total)
     return ops.cast(inside(total, curvature, dtype)[0], dtype)
 
 

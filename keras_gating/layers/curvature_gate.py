@@ -1,6 +1,8 @@
 import functools
+import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_gating.functional import checks
@@ -129,11 +131,17 @@ class CurvatureGate(Gate):
                 "`curvature` must be a finite number. Received: "
                 f"curvature={curvature!r}"
             )
-        if curvature_speed != 1.0 and not (trainable and curvature_trainable):
+        if not _holds(curvature, curvature_speed):
+            raise ValueError(
+                "`curvature`, and `curvature / curvature_speed`, which is the "
+                "weight, must be numbers that float32 holds. Received: "
+                f"curvature={curvature!r}, curvature_speed={curvature_speed!r}"
+            )
+        # A layer may be frozen for a while, and be saved like that.
+        if curvature_speed != 1.0 and not curvature_trainable:
             raise ValueError(
                 "`curvature_speed` has no effect on a curvature that does not "
                 f"train. Received: curvature_speed={curvature_speed}, "
-                f"trainable={trainable}, "
                 f"curvature_trainable={curvature_trainable}"
             )
         if chart == "gnomonic":
@@ -231,6 +239,13 @@ class CurvatureGate(Gate):
                 f"The gate was built for {built[0]} features. Received: "
                 f"inputs.shape={tuple(inputs_shape)}"
             )
+
+
+def _holds(curvature, speed):
+    """Whether float32 gives a curvature back from weight and speed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.float32(speed) * np.float32(curvature / speed)
+    return math.isclose(product, curvature, rel_tol=1e-5, abs_tol=1e-30)
 
 
 def _content(value):

@@ -294,6 +294,21 @@ def test_nests_of_inputs():
     assert traffic == 3 * 4 * B * T * D
 
 
+def test_sequential_models_say_what_they_take():
+    """With a `keras.Input`, and without one when they are built."""
+    embedding = keras.layers.Embedding(5, D)
+    tokens = keras.Sequential([keras.Input((T,), dtype="int32"), embedding])
+    dense = keras.Sequential([keras.layers.Dense(R)])
+    add = keras.Sequential([keras.layers.Add()])
+    for _ in range(2):
+        costs = cost_table({"tokens": tokens}, (B, T), measure=False)
+        assert costs["tokens"].parameters == 5 * D
+        costs = cost_table({"dense": dense}, (B, D), measure=False)
+        assert costs["dense"].flops == 2 * B * D * R
+        costs = cost_table({"add": add}, [[(B, T), (B, T)]], measure=False)
+        assert costs["add"].flops == 0
+
+
 class Foreign(keras.layers.Layer):
     """Products that the backend does not do itself."""
 

@@ -223,6 +223,28 @@ def test_opposite_points_are_half_the_way_around():
         assert_close(distance, expected, 1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_sums_opposite_to_the_origin_are_far_from_it(dtype):
+    """Their numbers cancel: unless seen to, they may end at the origin."""
+    x = points(200, size=2.0)
+    for k in (0.5, 2.0):
+        y = x / (k * np.sum(x * x, axis=-1, keepdims=True))
+        total = functional.mobius_add(x.astype(dtype), y.astype(dtype), k)
+        lengths = np.linalg.norm(np.float64(to_numpy(total)), axis=-1)
+        angles = 2.0 * np.arctan(math.sqrt(k) * lengths)
+        way = math.pi * (1.0 - MARGINS[dtype])
+        np.testing.assert_allclose(angles, way, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_curvature_a_vector(name):
+    """Three curvatures would be read as one for each feature."""
+    x = points(3, dtype="float32")
+    further = (x,) if name in ("scale", "add", "distance") else ()
+    with pytest.raises(ValueError, match=r"curvature.shape=\(3,\)"):
+        FUNCTIONS[name](x, np.ones(3, "float32"), *further)
+
+
 def test_a_curvature_for_each_vector():
     x = points(len(CURVATURES), dtype="float32")
     k = np.float32(CURVATURES)[:, None]

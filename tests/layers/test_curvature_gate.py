@@ -149,14 +149,24 @@ def test_a_fixed_curvature_and_a_frozen_layer():
     assert trained(trainable=False) == []
 
 
+def test_a_frozen_layer_is_made_from_its_configuration():
+    layer = CurvatureGate(-0.5, curvature_speed=2.0)
+    layer.trainable = False
+    copy = CurvatureGate.from_config(layer.get_config())
+    assert copy.curvature_speed == 2.0 and not copy.trainable
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"curvature": float("nan")}, "curvature=nan"),
         ({"curvature": "flat"}, "curvature='flat'"),
+        ({"curvature": 10**400}, "curvature=1000"),
+        ({"curvature": -1e40}, "curvature=-1e"),
+        ({"curvature": 1.0, "curvature_speed": 1e-50}, "speed=1e-50"),
+        ({"curvature": 1.0, "curvature_speed": 1e60}, r"speed=1e\+60"),
         ({"chart": "klein"}, "chart='klein'"),
         ({"curvature_speed": 0.0}, "curvature_speed=0.0"),
-        ({"curvature_speed": 2.0, "trainable": False}, "no effect"),
         ({"curvature_speed": 2.0, "curvature_trainable": False}, "no effect"),
         ({"granularity": "elementwise"}, "`granularity` has no effect"),
         ({"activation": "tanh"}, "`activation` has no effect"),

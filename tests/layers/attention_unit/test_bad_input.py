@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_gating import functional
 from keras_gating.layers import GatedAttentionUnit
 from tests.layers.attention_unit.common import unit
 from tests.utils import normal
@@ -104,3 +105,23 @@ def test_padding_masks(form):
         layer(X, mask=np.full((2, 7), -1e9, "float32"))
     with pytest.raises(ValueError, match="an array or a tensor"):
         layer(X, attention_mask=True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"activation": "relu"},
+        {"divisor": "length"},
+        {"block_size": 0},
+        {"chunk_size": 0},
+        {"chunk_size": 2, "activation": "softmax"},
+        {"chunk_size": 2, "divisors": ("visible", "length")},
+    ],
+)
+def test_functions_refuse_what_they_do_not_know(arguments):
+    name = list(arguments)[-1]
+    with pytest.raises(ValueError, match=rf"`{name}`.*Received: {name}="):
+        if "chunk_size" in arguments:
+            functional.mixed_chunk_attention((X, X), (X, X), X, **arguments)
+        else:
+            functional.quadratic_attention(X, X, X, **arguments)
