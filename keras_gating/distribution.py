@@ -41,8 +41,8 @@ def layout_map(device_mesh, model_axis="model"):
     divisible.
 
     The attention layers of Keras are split alike. Entries for other layers, or
-    instead of these, are added as to any `keras.distribution.LayoutMap`; they go
-    first.
+    instead of these, are added as to any `keras.distribution.LayoutMap`; they
+    go first.
 
     Args:
         device_mesh: a `keras.distribution.DeviceMesh`.

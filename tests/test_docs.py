@@ -130,6 +130,7 @@ def assert_same_output(printed, title, expected):
 ON_TORCH = (
     "backends.md",
     "choosing.md",
+    "curvature-gate.md",
     "decoding.md",
     "masks-and-dtypes.md",
     "when-not.md",
