@@ -92,10 +92,15 @@ def listed_layers(model):
 
 def inputs_of(model):
     """The symbolic inputs of a graph, in their nest; `None` without any."""
-    if isinstance(model, keras.Sequential):
-        # `input` of the model itself is what it was called on, if it was.
-        model = model._functional
-    return None if model is None else model.input
+    # `input` of a sequential model is what it was called on, if it was.
+    graph = _graph(model)
+    return None if graph is None else graph.input
+
+
+def _graph(model):
+    """What holds the graph: of a sequential model `None` before it is built."""
+    is_list = isinstance(model, keras.Sequential)
+    return model._functional if is_list else model
 
 
 def layer_of(tensor):
@@ -105,11 +110,10 @@ def layer_of(tensor):
 
 def nodes(model):
     """The calls of layers and operations in a graph, producers first."""
-    if isinstance(model, keras.Sequential):
-        model = model._functional
-    if model is None:
+    graph = _graph(model)
+    if graph is None:
         return []
-    by_depth = model._nodes_by_depth
+    by_depth = graph._nodes_by_depth
     return [
         node
         for depth in sorted(by_depth, reverse=True)

@@ -109,7 +109,9 @@ class _LayoutMap(keras.distribution.LayoutMap):
             return entry
         weight = weight_in_creation()
         if weight is not None:
-            return self._layout_of(key, weight)
+            axis = weight.axis
+            size = None if axis is None else weight.shape[axis]
+            return self._split_evenly(key, axis, size)
         for pattern, axis in _KERAS_ATTENTION.items():
             if re.fullmatch(pattern, key):
                 layers = _keras.layers_in_scope()
@@ -117,10 +119,6 @@ class _LayoutMap(keras.distribution.LayoutMap):
                 size = _heads(layers, key) if layers else self._num_parts
                 return self._split_evenly(key, axis, size)
         return None
-
-    def _layout_of(self, path, weight):
-        size = None if weight.axis is None else weight.shape[weight.axis]
-        return self._split_evenly(path, weight.axis, size)
 
     def _split_evenly(self, path, axis, size):
         if size is None or size < self._num_parts:
@@ -133,9 +131,6 @@ class _LayoutMap(keras.distribution.LayoutMap):
                 "(of heads or features) that are multiples, or add an entry "
                 "for this weight to the layout map."
             )
-        return self._split(axis)
-
-    def _split(self, axis):
         # Axes that are not named are not split.
         axes = (*[None] * axis, self._model_axis)
         return keras.distribution.TensorLayout(axes, self.device_mesh)
@@ -148,12 +143,10 @@ def _heads(layers, path):
         layers: what is being built, the layer of the weight last.
         path: path of the weight.
     """
-    for layer in layers[-2:-1]:
-        if isinstance(layer, keras.layers.MultiHeadAttention):
-            return layer.num_heads
-        if isinstance(layer, keras.layers.GroupQueryAttention):
-            is_shared = path.split("/")[-2] in ("key", "value")
-            if is_shared:
-                return layer.num_key_value_heads
-            return layer.num_query_heads
+    owner = layers[-2] if len(layers) > 1 else None
+    if isinstance(owner, keras.layers.MultiHeadAttention):
+        return owner.num_heads
+    if isinstance(owner, keras.layers.GroupQueryAttention):
+        is_shared = path.split("/")[-2] in ("key", "value")
+        return owner.num_key_value_heads if is_shared else owner.num_query_heads
     return None

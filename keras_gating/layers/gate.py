@@ -5,7 +5,6 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
-from keras_gating import _keras
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
@@ -13,7 +12,7 @@ from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_config
-from keras_gating.layers.weight_axes import creating
+from keras_gating.layers.weight_axes import splittable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
@@ -161,15 +160,15 @@ class Gate(QuantizedChildren):
         self._gated_sizes = inputs_shape[leading:]
         gated = self._gate_shape(self._gated_sizes)
         if self.source == "constant":
-            with creating(gated, 0):
-                self.bias = self.add_weight(
-                    name="bias",
-                    shape=gated,
-                    initializer=self.bias_initializer,
-                    regularizer=self.bias_regularizer,
-                    constraint=self.bias_constraint,
-                )
-                _keras.settle_layout(self.bias)
+            self.bias = splittable(
+                self.add_weight,
+                gated,
+                axis=0,
+                name="bias",
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
             return
         common = {
             "kernel_regularizer": self.kernel_regularizer,

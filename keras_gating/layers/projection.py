@@ -7,8 +7,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
-from keras_gating import _keras
-from keras_gating.layers.weight_axes import creating
+from keras_gating.layers.weight_axes import splittable
 
 
 def dense(free, bound, output_shape, use_bias, name, split_axis=None, **kwargs):
@@ -81,10 +80,10 @@ class Projection(keras.layers.EinsumDense):
 
     def add_weight(self, shape=None, *args, name=None, **kwargs):
         shape = () if shape is None else shape
-        with creating(shape, self.split_axes.get((name, len(shape)))):
-            variable = super().add_weight(shape, *args, name=name, **kwargs)
-            _keras.settle_layout(variable)
-        return variable
+        axis = self.split_axes.get((name, len(shape)))
+        return splittable(
+            super().add_weight, shape, axis, *args, name=name, **kwargs
+        )
 
     def call(self, inputs, training=None):
         if self.bias is None or keras.config.backend() != "torch":

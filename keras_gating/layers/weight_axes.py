@@ -5,9 +5,10 @@ neither which kind of layer the weight belongs to, since users choose names,
 nor whether its axis can be divided by the number of devices.
 """
 
-import contextlib
 import contextvars
 from typing import NamedTuple
+
+from keras_gating import _keras
 
 _weight: contextvars.ContextVar = contextvars.ContextVar(
     "keras_gating_weight", default=None
@@ -21,14 +22,23 @@ class Weight(NamedTuple):
     axis: int | None
 
 
-@contextlib.contextmanager
-def creating(shape, axis):
-    """Makes `weight_in_creation` answer with this shape and axis."""
+def splittable(add_weight, shape, axis, *args, **kwargs):
+    """A new weight, for whose layout `weight_in_creation` gives the axis.
+
+    Args:
+        add_weight: the method that adds the weight to its layer.
+        shape: shape of the weight.
+        axis: the axis to split, `None` for none.
+        *args: further arguments of `add_weight`.
+        **kwargs: the same.
+    """
     token = _weight.set(Weight(tuple(shape), axis))
     try:
-        yield
+        variable = add_weight(shape, *args, **kwargs)
+        _keras.settle_layout(variable)
     finally:
         _weight.reset(token)
+    return variable
 
 
 def weight_in_creation():
