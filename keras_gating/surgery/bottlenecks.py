@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_gating import _backend
 from keras_gating.layers import CBAM
+from keras_gating.layers.channel.bottleneck import DEFAULT_RATIO
 from keras_gating.layers.channel.bottleneck import BottleneckGate
 
 
@@ -38,7 +39,7 @@ def wide_enough(template, channels):
     if channels is None or bottleneck.width(channels) > 1:
         return {}
     # With `units` the others have to be at their defaults.
-    return {"units": 2, "ratio": 16, "divisor": None}
+    return {"units": 2, "ratio": DEFAULT_RATIO, "divisor": None}
 
 
 def open_units(gate):

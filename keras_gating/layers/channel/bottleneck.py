@@ -14,6 +14,9 @@ from keras_gating.layers.trainable_flags import inherit_trainable
 from keras_gating.layers.weight_arguments import weight_arguments
 from keras_gating.layers.weight_arguments import weight_config
 
+# That of all gates with a bottleneck, where nothing else is given.
+DEFAULT_RATIO = 16
+
 
 class BottleneckGate(QuantizedChildren, FeatureMapGate):
     """Channels → `width` → channels; subclasses say what goes in."""
@@ -39,7 +42,9 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
         self.ratio = _checked_ratio(ratio)
         self.units = checks.positive_integer("units", units, optional=True)
         self.divisor = checks.positive_integer("divisor", divisor, True)
-        if units is not None and (ratio != 16 or divisor is not None):
+        if units is not None and (
+            ratio != DEFAULT_RATIO or divisor is not None
+        ):
             raise ValueError(
                 "`units` is the width itself, so `ratio` and `divisor` have "
                 f"no effect. Received: units={units}, ratio={ratio}, "
