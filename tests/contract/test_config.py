@@ -19,6 +19,7 @@ from tests.contract.helpers import differ
 from tests.contract.helpers import draw
 from tests.contract.helpers import outputs
 from tests.contract.helpers import take_step
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
@@ -205,6 +206,7 @@ def test_every_class_has_arguments():
     assert classes == {case.layer for case in CASES_WITH_ARGUMENTS}
 
 
+@once
 @pytest.mark.parametrize(
     ("case", "name"), ARGUMENTS, ids=[f"{c.id}-{n}" for c, n in ARGUMENTS]
 )
