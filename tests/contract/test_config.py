@@ -24,6 +24,8 @@ from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
 
+# Nothing of it depends on the backend.
+pytestmark = once
 # What every layer takes through `**kwargs` and Keras itself stores.
 LAYER_ARGUMENTS = {
     "name": effects.Argument("other", effects.WEIGHT_NAMES),
@@ -206,7 +208,6 @@ def test_every_class_has_arguments():
     assert classes == {case.layer for case in CASES_WITH_ARGUMENTS}
 
 
-@once
 @pytest.mark.parametrize(
     ("case", "name"), ARGUMENTS, ids=[f"{c.id}-{n}" for c, n in ARGUMENTS]
 )
