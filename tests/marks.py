@@ -7,3 +7,7 @@ once = pytest.mark.skipif(
     keras.config.backend() != "torch",
     reason="says the same on every backend, and torch is the quickest",
 )
+not_on_tensorflow = pytest.mark.skipif(
+    keras.config.backend() == "tensorflow",
+    reason="TensorFlow traces second derivatives slowly, and does so elsewhere",
+)

@@ -13,6 +13,7 @@ from keras_gating import geometry
 from keras_gating.layers import CurvatureGate
 from tests.geometry.maps import numpy64
 from tests.geometry.maps import points
+from tests.marks import not_on_tensorflow
 from tests.utils import assert_close
 from tests.utils import tensor
 
@@ -23,6 +24,7 @@ def planes(*shape):
     return points(2, *shape, seed=1, dtype="float64")
 
 
+@not_on_tensorflow
 @pytest.mark.parametrize("dimension", [2, 3, 5])
 @pytest.mark.parametrize("curvatures", [(-1.0, -0.3), (0.5, 2.0)])
 def test_lifted_gnomonic_gates_have_constant_curvature(curvatures, dimension):
@@ -54,6 +56,7 @@ def test_the_layer_is_a_map_of_geometry():
     assert np.all(numpy64(geometry.gaussian_curvature(layer, x)) > 0.1)
 
 
+@not_on_tensorflow
 @pytest.mark.parametrize("dimension", [2, 3, 4])
 def test_an_exponential_gate_has_constant_negative_euclidean_curvature(
     dimension,
@@ -81,6 +84,7 @@ def test_an_exponential_gate_has_constant_negative_euclidean_curvature(
     assert_close(k, np.full(8, -1.0 / a**2), 1e-10)
 
 
+@not_on_tensorflow
 def test_distances_and_the_metric_of_the_model():
     """`4 |dx|² / (1 + κ|x|²)²`, from distances of neighbours to the origin.
 

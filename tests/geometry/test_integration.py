@@ -11,6 +11,7 @@ from keras_gating import geometry
 from keras_gating.geometry import surfaces
 from tests.geometry.maps import has_float64
 from tests.geometry.maps import quadratic
+from tests.marks import not_on_tensorflow
 from tests.utils import tensor
 
 
@@ -34,6 +35,7 @@ def test_torus():
     assert abs(total.value - 8.0 * math.pi) < 1e-2
 
 
+@not_on_tensorflow
 @pytest.mark.float64
 def test_higher_dimensions():
     """On S³, ∫ |S|^(3/2) dV = 6^(3/2) vol, whatever the radius."""

@@ -8,6 +8,7 @@ import pytest
 from keras_gating import geometry
 from keras_gating.geometry import surfaces
 from tests.geometry.maps import numpy64
+from tests.marks import not_on_tensorflow
 from tests.utils import assert_close
 from tests.utils import tensor
 
@@ -70,6 +71,7 @@ def test_closed_form_in_float32(surface):
     assert np.mean(close[fair]) >= 0.98
 
 
+@not_on_tensorflow
 @pytest.mark.float64
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_hypersphere(dimension):
