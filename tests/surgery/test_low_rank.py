@@ -1,7 +1,5 @@
 """Low-rank updates of a whole model, which saving merges."""
 
-import warnings
-
 import keras
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from tests.surgery.models import IDS
 from tests.surgery.models import transformer
 from tests.utils import assert_close
 from tests.utils import normal
+from tests.utils import quantize
 from tests.utils import to_numpy
 
 
@@ -35,13 +34,6 @@ def draw_updates(model):
 def saved(model, folder):
     model.save(folder / "model.keras")
     return keras.saving.load_model(folder / "model.keras")
-
-
-def quantize(model):
-    with warnings.catch_warnings():
-        # Keras says of each layer without kernels that it has none.
-        warnings.simplefilter("ignore")
-        model.quantize("int8")
 
 
 @pytest.mark.parametrize("include_gates", [True, False])
@@ -74,14 +66,14 @@ def test_with_quantization(first, tmp_path):
     model = keras.Sequential([keras.Input((8,)), layers.GatedFeedForward(8)])
     x = normal(2, 8)
     if first == "quantization":
-        quantize(model)
+        quantize(model, "int8")
     before = to_numpy(model(x))
     surgery.enable_lora(model, 2)
     draw_updates(model)
     updated = to_numpy(model(x))
     assert np.abs(updated - before).max() > 0.1 * np.abs(before).max()
     if first == "lora":
-        quantize(model)
+        quantize(model, "int8")
     assert_close(model(x), updated, 0.05)
     assert_close(saved(model, tmp_path)(x), updated, 0.1)
 
