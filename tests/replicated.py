@@ -74,8 +74,8 @@ def work(rank, path):
     parallel = DistributedDataParallel(model)
     part = slice(rank, None, size)
     x, y = torch.tensor(X[part]), torch.tensor(Y[part])
-    results = train(model, parallel, x, y)
     # --8<-- [end:main]
+    results = train(model, parallel, x, y)
     np.savez(Path(path) / f"{rank}.npz", *results)
     distributed.destroy_process_group()
 
