@@ -6,19 +6,15 @@ import keras
 import pytest
 
 import _keras_gating_launcher as launcher
+from tests.marks import once
 from tests.worlds import World
 
 BACKENDS = ("jax", "tensorflow", "torch")
 CURRENT = keras.config.backend()
 IMPORT = ("-c", "import keras_gating")
 
-without_a_backend = pytest.mark.skipif(
-    CURRENT != "torch",
-    reason="the same whatever the backend of the tests: run with torch",
-)
 
-
-@without_a_backend
+@once
 @pytest.mark.parametrize("installed", ["jax", "torch"])
 def test_missing_backend_is_one_error_that_says_what_to_type(
     tmp_path, installed
@@ -36,7 +32,7 @@ def test_missing_backend_is_one_error_that_says_what_to_type(
     assert f'os.environ["KERAS_BACKEND"] = "{installed}"' in process.stderr
 
 
-@without_a_backend
+@once
 def test_no_backend_at_all(tmp_path):
     process = World(tmp_path, hidden=BACKENDS).run(*IMPORT)
     assert process.returncode == 1
@@ -212,7 +208,7 @@ def test_command_line_starts_with_the_only_backend(tmp_path):
     assert "usage: keras-gating" in process.stdout
 
 
-@without_a_backend
+@once
 @pytest.mark.parametrize("arguments", [["--help"], ["demo"]])
 def test_command_line_without_a_backend(tmp_path, arguments):
     world = World(tmp_path, hidden=BACKENDS)

@@ -12,6 +12,7 @@ from tests.contract.helpers import create
 from tests.contract.helpers import draw
 from tests.contract.helpers import functional_model
 from tests.contract.helpers import outputs
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import relative_path
 
@@ -64,6 +65,7 @@ def test_weight_names_and_order(case):
     check_weight_order(case)
 
 
+@once
 @pytest.mark.parametrize(**by_case(CASES))
 def test_build_by_shape_equals_build_by_call(case):
     check_build_by_shape(case)

@@ -19,10 +19,13 @@ from tests.contract.helpers import differ
 from tests.contract.helpers import draw
 from tests.contract.helpers import outputs
 from tests.contract.helpers import take_step
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
 
+# Nothing of it depends on the backend.
+pytestmark = once
 # What every layer takes through `**kwargs` and Keras itself stores.
 LAYER_ARGUMENTS = {
     "name": effects.Argument("other", effects.WEIGHT_NAMES),

@@ -12,6 +12,7 @@ from tests.contract.helpers import copy_weights
 from tests.contract.helpers import create
 from tests.contract.helpers import draw
 from tests.contract.helpers import outputs
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
@@ -84,6 +85,7 @@ def test_children_follow_the_policy(case, policy):
         assert child.dtype_policy.name == policy, child.name
 
 
+@once
 @pytest.mark.parametrize(**by_case(CASES))
 def test_policy_of_one_child(case):
     """A map gives each child the policy of its path, and survives saving."""

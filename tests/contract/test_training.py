@@ -20,6 +20,7 @@ from tests.contract.helpers import model_inputs
 from tests.contract.helpers import outputs
 from tests.contract.helpers import take_step
 from tests.contract.helpers import train_on
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
@@ -108,6 +109,7 @@ def test_compiled_training_step(case):
     check_training_step(case)
 
 
+@once
 @pytest.mark.parametrize(**by_case(CASES))
 def test_initial_weights_train(case):
     """From its own start, too, every weight moves within two steps.

@@ -5,7 +5,6 @@ import json
 
 import keras
 import numpy as np
-import pytest
 import rich.console
 from matplotlib import image as png
 
@@ -13,13 +12,6 @@ from keras_gating.experiments import console
 from keras_gating.experiments import next_character
 from keras_gating.experiments import plots
 from keras_gating.experiments.results import Results
-
-# Each takes half a minute to compile on TensorFlow, where the demo, `xor` and
-# `sources` train as well.
-not_on_tensorflow = pytest.mark.skipif(
-    keras.config.backend() == "tensorflow",
-    reason="other experiments train on TensorFlow",
-)
 
 
 def compile_without_xla(patch):

@@ -16,7 +16,7 @@ from keras_gating.layers import SqueezeExcite
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 
 GATES = {"se": SqueezeExcite, "eca": ECA, "cbam": CBAM}
 BY_ARM = pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
@@ -86,7 +86,7 @@ def test_images_of_training_and_test_are_those_of_the_split():
     assert np.array_equal(split.train[:, 0], first_patch)
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(tmp_path):
     names = ["none", "eca_branch"]
     results = channels.run(seeds=2, quick=True, arms=names)
@@ -107,7 +107,7 @@ def test_results_are_consistent(tmp_path):
     assert "ECA, before the sum − no gate" in text
 
 
-@not_on_tensorflow
+@once
 def test_a_network_learns_images_that_differ_by_their_class():
     """Without the test set: an image of each class, seen many times."""
     split = Split(0)

@@ -22,7 +22,7 @@ from keras_gating.experiments.training import Progress
 from keras_gating.layers import GatedAttention
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import random_weights
 from tests.utils import to_numpy
 
@@ -267,7 +267,7 @@ def trained():
     )
 
 
-@not_on_tensorflow
+@once
 def test_trained_arms_are_measured(trained, tmp_path):
     training = trained.measurements["training"]
     ungated, gated = training["arms"].values()
@@ -296,14 +296,14 @@ def test_trained_arms_are_measured(trained, tmp_path):
 
 
 @pytest.mark.float64
-@not_on_tensorflow
+@once
 def test_flat_networks_are_flat_to_rounding(trained):
     ungated, _ = trained.measurements["training"]["arms"].values()
     for task in ungated["tasks"].values():
         assert max(task["curvature"]["values"]) < 1e-12
 
 
-@not_on_tensorflow
+@once
 def test_conclusions_need_every_number_of_tokens(trained):
     training = trained.measurements["training"]
     groups = {}
@@ -328,7 +328,7 @@ def test_conclusions_need_every_number_of_tokens(trained):
     assert not verdict()
 
 
-@not_on_tensorflow
+@once
 def test_random_parts_are_summarised_and_printed(tmp_path, monkeypatch):
     monkeypatch.setattr(curvature_random, "HEADS", curvature_maps.HEADS[:2])
     monkeypatch.setattr(

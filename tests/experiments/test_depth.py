@@ -17,7 +17,7 @@ from keras_gating.layers import GatedAttentionBlock
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 BY_ARM = pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
@@ -122,7 +122,7 @@ def test_places_of_weights_are_those_of_the_block():
         ]
 
 
-@not_on_tensorflow
+@once
 def test_first_momentum_is_the_gradient():
     def build():
         stack = Stack(arms_by_name(["residual"])[0], 2)
@@ -165,7 +165,7 @@ def test_ratio_is_of_norms_by_member():
     np.testing.assert_allclose(ratio, [np.sqrt(26.0) / 10.0, 0.5])
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(tmp_path):
     names = ["post", "bare"]
     results = depth.run(seeds=2, quick=True, arms=names)

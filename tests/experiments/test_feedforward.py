@@ -15,7 +15,7 @@ from keras_gating.layers import FeedForward
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 SMALL = {"training": ["calendar"], "validation": ["textwrap"]}
@@ -93,7 +93,7 @@ def test_models_see_no_later_character(small):
     assert np.abs(before[:, 9:] - after[:, 9:]).max() > 1e-3
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(small, tmp_path):
     names = ["relu", "swiglu"]
     results = feedforward.run(seeds=2, quick=True, arms=names, steps=15)

@@ -10,7 +10,7 @@ from keras_gating.experiments.functions_model import SETTINGS
 from keras_gating.experiments.functions_model import GatedMap
 from keras_gating.experiments.precision import float_type
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 
@@ -62,7 +62,7 @@ def test_functions_keep_the_precision():
     )
 
 
-@not_on_tensorflow
+@once
 def test_run_measures_and_reports(tmp_path):
     results = functions.run(
         seeds=2,

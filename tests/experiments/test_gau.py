@@ -24,8 +24,8 @@ from keras_gating.experiments.gau_model import matched_hidden
 from keras_gating.experiments.results import Results
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
-from tests.experiments.reporting import not_on_tensorflow
 from tests.experiments.reporting import printed
+from tests.marks import once
 from tests.utils import to_numpy
 
 LENGTH = 12
@@ -162,7 +162,7 @@ def test_pairs_name_arms():
     assert len(set(PAIRS)) == len(PAIRS)
 
 
-@not_on_tensorflow
+@once
 def test_quick_run_writes_and_draws(made):
     pictures = ["gau.png", "gau_cost.png"]
     names = sorted(path.name for path in made.iterdir())
@@ -175,7 +175,7 @@ def test_quick_run_writes_and_draws(made):
     assert "A quick run" in text
 
 
-@not_on_tensorflow
+@once
 def test_losses_are_consistent(made):
     results = Results.read(made / "gau.json")
     arms = results.measurements["arms"]
@@ -189,7 +189,7 @@ def test_losses_are_consistent(made):
     check_difference(difference, arms["identity"]["loss"], arms["unit"]["loss"])
 
 
-@not_on_tensorflow
+@once
 def test_cost_has_every_form_and_task(made):
     rows = json.loads((made / "gau.json").read_text())["measurements"]["cost"]
     (length,) = gau_cost.QUICK_LENGTHS
@@ -251,7 +251,7 @@ def test_growth_is_the_exponent_at_the_greatest_lengths():
     assert gau_cost.growth(rows, "quadratic", "training", "peak_bytes") is None
 
 
-@not_on_tensorflow
+@once
 def test_conclusions_follow_the_measurements(made):
     results = Results.read(made / "gau.json")
     results.measurements["cost"] = [

@@ -13,7 +13,7 @@ from keras_gating.experiments.overfitting_model import arms_by_name
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 BY_NAME = {arm.name: arm for arm in ARMS}
@@ -162,7 +162,7 @@ def test_cross_entropy_of_large_logits_is_finite():
     assert overfitting.cross_entropy(logits, np.array([0, 0])) == 5e3
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(tmp_path):
     names = ["gated", "gate_decay_1"]
     results = overfitting.run(seeds=2, quick=True, arms=names, epochs=1)

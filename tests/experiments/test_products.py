@@ -12,7 +12,7 @@ from keras_gating.experiments.products_model import units_within
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 
@@ -119,7 +119,7 @@ def test_targets_repeat_each_task_for_each_member():
             )
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(tmp_path):
     names = ["bilinear", "square"]
     results = products.run(seeds=2, quick=True, arms=names, steps=12)

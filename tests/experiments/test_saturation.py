@@ -17,7 +17,7 @@ from keras_gating.experiments.saturation_slopes import vanished_share
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 from tests.utils import to_numpy
 
 BY_NAME = {activation.name: activation for activation in ACTIVATIONS}
@@ -156,7 +156,7 @@ def test_gradient_norm_is_that_of_the_loss():
         assert norm == pytest.approx(exact, rel=1e-3), name
 
 
-@not_on_tensorflow
+@once
 def test_results_are_consistent(tmp_path, monkeypatch):
     monkeypatch.setattr(saturation, "BATCH", 256)
     names = ["sigmoid", "relu"]

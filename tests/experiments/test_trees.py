@@ -18,7 +18,7 @@ from keras_gating.experiments.trees_report import geodesic
 from tests.experiments.reporting import check_difference
 from tests.experiments.reporting import check_mean
 from tests.experiments.reporting import check_reports
-from tests.experiments.reporting import not_on_tensorflow
+from tests.marks import once
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 
@@ -129,7 +129,7 @@ def test_conclusions_can_fail():
     assert found["signs"][0]["curvature"] == -3.0
 
 
-@not_on_tensorflow
+@once
 def test_measurements_are_what_they_say(tmp_path):
     results = trees.run(
         seeds=2,

@@ -14,6 +14,7 @@ from keras_gating import geometry
 from keras_gating.geometry import surfaces
 from tests.geometry.maps import points
 from tests.geometry.maps import quadratic
+from tests.marks import once
 from tests.utils import tensor
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +159,7 @@ print(float(ops.convert_to_numpy(delta)))
 """
 
 
-@pytest.mark.skipif(keras.config.backend() != "torch", reason="once is enough")
+@once
 @pytest.mark.parametrize("backend", ["numpy", "openvino"])
 def test_running_on_a_backend_without_forward_mode(backend):
     pytest.importorskip(backend)

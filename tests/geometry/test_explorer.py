@@ -2,16 +2,13 @@
 
 import json
 
-import keras
 import numpy as np
-import pytest
 
 from tests.geometry import explorer
+from tests.marks import once
 
 # The file is the same on every backend, so one has to make it.
-pytestmark = pytest.mark.skipif(
-    keras.config.backend() != "torch", reason="measured on one backend"
-)
+pytestmark = once
 REFERENCE = json.loads(explorer.FILE.read_text())
 CASES = REFERENCE["cases"]
 

@@ -46,28 +46,13 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             mask = masks.as_boolean_mask(mask, "mask")
             rows = ops.expand_dims(mask, -1)
             inputs = masks.hide(inputs, rows)
-        pairs, seen = _split_mask(attention_mask)
-        x = inputs
-        if self.norm_first:
-            x = self._cast(self.normalization(inputs))
-        value, gate = ops.unstack(self._cast(self.hidden_dense(x)), 2, axis=-2)
-        value = self.activation(value)
-        shared = self.activation(self._cast(self.shared_dense(x)))
-        offset = 0
-        if cache is not None:
-            offset = kv_cache.as_offset(cache_update_index)
-        queries, keys = self._queries_and_keys(shared, offset)
-        attend = self._quadratic if self.chunk_size is None else self._chunked
-        context, cache = attend(
-            queries,
-            keys,
-            value,
+        context, gate, cache = self._context_and_gate(
+            inputs,
             mask,
-            seen,
-            pairs,
+            attention_mask,
             use_causal_mask,
-            offset,
             cache,
+            cache_update_index,
         )
         if mask is not None:
             context = masks.hide(context, rows)
@@ -113,6 +98,37 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             name: keras.KerasTensor(x.shape, dtype=x.dtype)
             for name, x in cache.items()
         }
+
+    def _context_and_gate(
+        self,
+        inputs,
+        mask,
+        attention_mask,
+        is_causal,
+        cache,
+        cache_update_index,
+    ):
+        """`A V`, the logits of U, and the cache.
+
+        A method of its own, so that eagerly the tensors on the way are freed
+        before those of the product are made.
+        """
+        pairs, seen = _split_mask(attention_mask)
+        x = inputs
+        if self.norm_first:
+            x = self._cast(self.normalization(inputs))
+        value, gate = ops.unstack(self._cast(self.hidden_dense(x)), 2, axis=-2)
+        value = self.activation(value)
+        shared = self.activation(self._cast(self.shared_dense(x)))
+        offset = 0
+        if cache is not None:
+            offset = kv_cache.as_offset(cache_update_index)
+        queries, keys = self._queries_and_keys(shared, offset)
+        attend = self._quadratic if self.chunk_size is None else self._chunked
+        context, cache = attend(
+            queries, keys, value, mask, seen, pairs, is_causal, offset, cache
+        )
+        return context, gate, cache
 
     def _queries_and_keys(self, shared, offset):
         """The queries and the keys, one each or two in the chunked form."""
