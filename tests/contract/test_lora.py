@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_gating import layers
 from tests.cases import CASES
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
@@ -13,15 +14,13 @@ from tests.contract.helpers import draw
 from tests.contract.helpers import functional_model
 from tests.contract.helpers import outputs
 from tests.contract.helpers import train_on
+from tests.marks import once
 from tests.utils import normal
 from tests.utils import random_weights
 from tests.utils import relative_path
 from tests.utils import to_numpy
 
-pytestmark = pytest.mark.skipif(
-    keras.config.backend() != "torch",
-    reason="runs on torch, where calls are compiled least",
-)
+pytestmark = once
 
 
 def dense_kernels(case):
@@ -82,3 +81,22 @@ def test_no_dense_kernel(case):
     layer = create(case)
     with pytest.raises(ValueError, match=f"there is none.*{layer.name}"):
         layer.enable_lora(2)
+
+
+@pytest.mark.parametrize(
+    "kind", [layers.GatedAttention, layers.GatedAttentionBlock]
+)
+def test_gates_can_be_left_out(kind):
+    layer = kind(2, 4, gate_site=("output", "value"), gate_rank=1)
+    with pytest.raises(ValueError, match="needs weights.*built=False"):
+        layer.enable_lora(2)
+    shapes = [(2, 5, 8)] * (2 if kind is layers.GatedAttention else 1)
+    layer.build(*shapes)
+    gates = {path for path in values(layer) if "gate/" in path}
+    assert len(gates) == 6
+    layer.enable_lora(2, include_gates=False)
+    trained = {relative_path(layer, w) for w in layer.trainable_weights}
+    assert {path for path in trained if "gate/" in path} == gates
+    kernels = {path for path in values(layer) if path.endswith("/kernel")}
+    assert kernels & trained == {p for p in gates if p.endswith("/kernel")}
+    assert sum("lora" in path for path in trained) == 2 * 4
