@@ -31,8 +31,8 @@ MESHES = {
     "tensor parallel": (1, 8),
     "both, two by four": (2, 4),
 }
-# Shapes are rounded up by this much at most: normalizations and biases behind
-# output projections are copied.
+# Normalizations and biases behind output projections, which are copied, are to
+# add no more than this to the part of a device.
 SLACK = 1.02
 
 
