@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 from keras_gating import distribution
 from keras_gating import layers
+from tests.utils import assert_close
+from tests.utils import tensor
 
 ROOT = Path(__file__).parents[1]
 
@@ -219,3 +222,32 @@ def test_weights_that_are_made_in_a_call_are_split(report):
         "attention/attention_output/kernel": [2, 4, 16],
         "constant/bias": [4],
     }
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="is of torch")
+def test_data_parallel_on_torch(tmp_path):
+    """Two processes with halves of a batch take the steps of one with all."""
+    from tests import replicated
+
+    process = subprocess.run(
+        [sys.executable, "-m", "tests.replicated", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert process.returncode == 0, process.stderr
+    first, second = (
+        list(np.load(tmp_path / f"{rank}.npz").values()) for rank in range(2)
+    )
+    model = replicated.make_model()
+    count = len(model.trainable_weights)
+    for weight, value in zip(model.trainable_weights, first[:count]):
+        weight.assign(value)
+    x, y = tensor(replicated.X), tensor(replicated.Y)
+    expected = replicated.train(model, model, x, y)
+    assert len(expected) == (2 + replicated.STEPS) * count
+    for a, b, whole in zip(first, second, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+        # A bias of keys, to which a softmax is blind, has rounding alone.
+        assert_close(a, whole, 1e-5, scale=1e-3)

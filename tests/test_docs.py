@@ -133,6 +133,7 @@ ON_TORCH = (
     "curvature-gate.md",
     "decoding.md",
     "masks-and-dtypes.md",
+    "tuning.md",
     "when-not.md",
 )
 WITH_CODE = [

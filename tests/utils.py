@@ -1,5 +1,8 @@
 """Small utilities shared by the tests."""
 
+import gc
+import warnings
+
 import keras
 import numpy as np
 
@@ -32,6 +35,17 @@ def weights_by_path(layer):
         relative_path(layer, variable): np.float64(to_numpy(variable))
         for variable in layer.weights
     }
+
+
+def quantize(model, mode):
+    """Quantizes a model in place."""
+    # For each kernel Keras looks through all objects, and a package that it
+    # has imported meanwhile may have brought many.
+    gc.freeze()
+    with warnings.catch_warnings():
+        # Keras says of each layer without kernels that it has none.
+        warnings.simplefilter("ignore")
+        model.quantize(mode)
 
 
 def random_weights(layer, seed=0):

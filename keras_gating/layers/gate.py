@@ -8,6 +8,7 @@ from keras import regularizers
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
+from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -16,7 +17,7 @@ from keras_gating.layers.weight_axes import splittable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class Gate(QuantizedChildren):
+class Gate(LowRankUpdates, QuantizedChildren):
     """Multiplies its input by a learned gate.
 
     `outputs = inputs ⊙ scale · activation(source · W + b)`
@@ -229,23 +230,6 @@ class Gate(QuantizedChildren):
             mask=mask,
             owner=self,
         )
-
-    def enable_lora(self, rank):
-        """Trains low-rank updates of the kernels in place of the kernels.
-
-        Args:
-            rank: rank of the update. A constant gate has no kernel and keeps
-                training its bias.
-        """
-        checks.positive_integer("rank", rank)
-        if not self.built:
-            raise ValueError(
-                "`enable_lora` needs weights: build or call the gate first. "
-                f"Received: {self.name}.built=False"
-            )
-        for layer in (self.reduction, self.projection):
-            if layer is not None:
-                layer.enable_lora(rank)
 
     def compute_output_shape(self, inputs_shape, source_shape=None):
         self._check_shapes(inputs_shape, source_shape or inputs_shape)

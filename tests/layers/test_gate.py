@@ -59,11 +59,6 @@ def test_bias_arguments_need_a_bias(argument):
         Gate(use_bias=False, **argument)
 
 
-def test_lora_needs_weights():
-    with pytest.raises(ValueError, match="build or call"):
-        Gate().enable_lora(2)
-
-
 def test_heads_are_biased_along_their_own_axis():
     """With as many positions as heads, where an addition may mistake them."""
     inputs, source = normal(2, 3, 3, 6), normal(2, 3, 7, seed=1)

@@ -8,6 +8,8 @@ from keras_gating.layers.attention import arguments
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.gate import Gate
+from keras_gating.layers.low_rank import LowRankUpdates
+from keras_gating.layers.low_rank import enable_lora
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import FrozenParts
@@ -20,7 +22,7 @@ _NORMALIZATIONS = {
 }
 
 
-class AttentionWeights(QuantizedChildren, FrozenParts):
+class AttentionWeights(LowRankUpdates, QuantizedChildren, FrozenParts):
     """The sub-layers of `GatedAttention` and how they are built."""
 
     _quantized_children = (
@@ -121,27 +123,22 @@ class AttentionWeights(QuantizedChildren, FrozenParts):
     def enable_lora(self, rank, include_gates=True):
         """Trains low-rank updates of the projections in place of kernels.
 
+        The outputs are the same until the updates are trained. Biases and
+        normalizations train on; saving merges the updates into the kernels.
+
         Args:
             rank: rank of the updates.
             include_gates: whether the gates' kernels get updates too. If not,
-                they keep training as they are.
+                they keep training as they are, as new gates in a trained model
+                should.
+
+        Raises:
+            ValueError: if the layer is not built, if no kernel trains, and
+                for kernels with a constraint or an update. Nothing is changed
+                then.
         """
-        checks.positive_integer("rank", rank)
-        projections = [
-            self.query_dense,
-            self.key_dense,
-            self.value_dense,
-            self.output_dense,
-        ]
-        if None in projections:
-            raise ValueError(
-                "`enable_lora` needs weights: build or call the layer first. "
-                f"Received: {self.name}.built={self.built}"
-            )
-        if include_gates:
-            projections += self.gates().values()
-        for layer in projections:
-            layer.enable_lora(rank)
+        gates = self.gates().values()
+        enable_lora(self, rank, () if include_gates else gates)
 
     def gates(self):
         """The gate layers there are, by site."""

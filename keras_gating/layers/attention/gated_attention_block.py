@@ -149,11 +149,15 @@ class GatedAttentionBlock(keras.layers.Layer):
         return keras.ops.cast(y, self.compute_dtype)
 
     def enable_lora(self, rank, include_gates=True):
-        """Trains low-rank updates of the attention's kernels.
+        """Trains low-rank updates of the attention's kernels in their place.
 
         Args:
             rank: rank of the updates.
-            include_gates: whether the kernels of gates are among them.
+            include_gates: whether the gates' kernels get updates too. If not,
+                they keep training as they are.
+
+        Raises:
+            ValueError: as `GatedAttention.enable_lora`.
         """
         self.attention.enable_lora(rank, include_gates)
 

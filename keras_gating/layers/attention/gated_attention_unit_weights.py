@@ -10,6 +10,7 @@ from keras_gating.layers.attention.gated_attention_unit_checks import (
     check_inputs,
 )
 from keras_gating.layers.initialization import StackedInitializer
+from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -18,7 +19,7 @@ from keras_gating.layers.weight_arguments import weight_arguments
 _NUM_BUCKETS = 32
 
 
-class GatedAttentionUnitWeights(QuantizedChildren):
+class GatedAttentionUnitWeights(LowRankUpdates, QuantizedChildren):
     """The weights of `GatedAttentionUnit` and how they are built."""
 
     _quantized_children = ("hidden_dense", "shared_dense", "output_dense")
@@ -105,21 +106,6 @@ class GatedAttentionUnitWeights(QuantizedChildren):
                 batch_size, max_length, self.chunk_size, *sizes
             )
         return kv_cache.empty(batch_size, max_length, 1, *sizes)
-
-    def enable_lora(self, rank):
-        """Trains low-rank updates of the three kernels in their place.
-
-        Args:
-            rank: rank of the updates.
-        """
-        checks.positive_integer("rank", rank)
-        if not self.built:
-            raise ValueError(
-                "`enable_lora` needs weights: build or call the layer first. "
-                f"Received: {self.name}.built=False"
-            )
-        for name in self._quantized_children:
-            getattr(self, name).enable_lora(rank)
 
     def compute_output_shape(self, inputs_shape):
         check_inputs(self, inputs_shape)

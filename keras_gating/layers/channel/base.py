@@ -10,9 +10,10 @@ from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import with_rank
+from keras_gating.layers.low_rank import LowRankUpdates
 
 
-class FeatureMapGate(keras.layers.Layer):
+class FeatureMapGate(LowRankUpdates):
     """A gate on sequences, images or volumes; subclasses make the logits."""
 
     def __init__(

@@ -99,11 +99,6 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
         self.expansion.build((None, width))
         inherit_trainable(self)
 
-    def enable_lora(self, rank):
-        """Trains low-rank updates of both kernels in place of the kernels."""
-        self.reduction.enable_lora(rank)
-        self.expansion.enable_lora(rank)
-
     def _logits(self, pooled):
         """Pooled channels, positions kept as size 1, → `(B, C)`."""
         axes = self._position_axes(len(pooled.shape))

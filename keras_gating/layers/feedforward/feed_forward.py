@@ -5,6 +5,7 @@ from keras import initializers
 from keras import regularizers
 
 from keras_gating.functional import checks
+from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -12,7 +13,7 @@ from keras_gating.layers.weight_arguments import weight_arguments
 from keras_gating.layers.weight_arguments import weight_config
 
 
-class FeedForwardBase(QuantizedChildren):
+class FeedForwardBase(LowRankUpdates, QuantizedChildren):
     """Expansion, dropout and projection back; subclasses expand."""
 
     _quantized_children = ("hidden", "projection")
@@ -82,11 +83,6 @@ class FeedForwardBase(QuantizedChildren):
     def compute_output_shape(self, input_shape):
         checks.features("inputs", input_shape)
         return (*input_shape[:-1], self.output_dim or input_shape[-1])
-
-    def enable_lora(self, rank):
-        """Trains low-rank updates of both kernels in place of the kernels."""
-        for layer in (self.hidden, self.projection):
-            layer.enable_lora(rank)
 
     def get_config(self):
         config = {

@@ -9,6 +9,7 @@ from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional.glu import clamp
 from keras_gating.layers.initialization import StackedInitializer
+from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -16,7 +17,7 @@ from keras_gating.layers.weight_arguments import weight_arguments
 from keras_gating.layers.weight_arguments import weight_config
 
 
-class GatedLinearUnit(QuantizedChildren):
+class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
     """Two linear maps and their product; subclasses set `activation`.
 
     Args:
@@ -106,10 +107,6 @@ class GatedLinearUnit(QuantizedChildren):
             owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
         )
-
-    def enable_lora(self, rank):
-        """Trains a low-rank update of the kernel in place of the kernel."""
-        self.projection.enable_lora(rank)
 
     def compute_output_shape(self, input_shape):
         checks.features("inputs", input_shape)

@@ -240,16 +240,6 @@ def test_rank_4():
     assert_close(layer(tensor(x)), target, 1e-5)
 
 
-def test_lora():
-    x = tensor(normal(2, 4, 6))
-    layer = block(x.shape)
-    before = to_numpy(layer(x))
-    layer.enable_lora(2)
-    assert_close(layer(x), before, 1e-6)
-    names = {w.path.rpartition("/")[2] for w in layer.trainable_weights}
-    assert "kernel" not in names and "lora_kernel_a" in names
-
-
 def test_trains_in_a_compiled_model():
     inputs = keras.Input((None, 6))
     outputs = GatedAttentionBlock(2, 4, dropout=0.1, seed=1)(

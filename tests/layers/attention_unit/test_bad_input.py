@@ -66,13 +66,6 @@ def test_too_few_features():
         GatedAttentionUnit(0.1).build((None, None, 4))
 
 
-def test_lora_needs_weights():
-    with pytest.raises(ValueError, match="built=False"):
-        GatedAttentionUnit().enable_lora(2)
-    with pytest.raises(ValueError, match="rank=0"):
-        unit(X).enable_lora(0)
-
-
 def test_other_width():
     with pytest.raises(ValueError, match=r"built for 6.*\(2, 7, 5\)"):
         unit(X)(X[..., :5])

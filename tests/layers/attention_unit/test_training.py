@@ -1,7 +1,5 @@
 """Training, recorded gates, precision, kernels of the unit."""
 
-import warnings
-
 import keras
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from keras_gating.layers import GatedAttentionUnit
 from tests.layers.attention_unit.common import unit
 from tests.utils import assert_close
 from tests.utils import normal
-from tests.utils import random_weights
 from tests.utils import tensor
 from tests.utils import to_numpy
 
@@ -114,35 +111,6 @@ def test_half_precision_does_not_overflow(chunk_size):
     expected = 2.0 if chunk_size is None else 2.0 + 4096.0
     output = np.float32(to_numpy(layer(x)))
     np.testing.assert_allclose(output, expected, rtol=1e-2)
-
-
-@by_form
-def test_lora_trains_low_rank_updates(form):
-    layer = unit(X, **FORMS[form])
-    before = layer(X)
-    layer.enable_lora(2)
-    names = {w.path.rpartition("/")[2] for w in layer.trainable_weights}
-    assert {"lora_kernel_a", "lora_kernel_b"} <= names
-    assert "kernel" not in names
-    assert_close(layer(X), before, 1e-6)
-    random_weights(layer)
-    assert np.abs(to_numpy(layer(X)) - to_numpy(before)).max() > 1e-3
-
-
-@pytest.mark.parametrize("mode", ["int8", "float8"])
-def test_quantized_models_reload_exactly(mode, tmp_path):
-    layer = unit(X, chunk_size=3, position="t5", norm_first=True)
-    model = keras.Sequential([keras.Input(X.shape[1:]), layer])
-    plain = to_numpy(model(X))
-    with warnings.catch_warnings():
-        # Keras says of each layer without kernels that it has none.
-        warnings.simplefilter("ignore")
-        model.quantize(mode)
-    quantized = to_numpy(model(X))
-    assert np.any(plain != quantized)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(to_numpy(loaded(X)), quantized)
 
 
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="needs torch")

@@ -176,14 +176,3 @@ def test_hard_sigmoid_is_a_sixth_and_a_half():
     )
     x = np.ones((1, 2, 3), "float32")
     np.testing.assert_allclose(to_numpy(layer(x)), 2 / 6 + 0.5, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [SqueezeExcite, ChannelGate])
-def test_lora(kind):
-    x = tensor(normal(2, 3, 4, 8))
-    layer = built(kind, x.shape, ratio=2)
-    before = to_numpy(layer(x))
-    layer.enable_lora(2)
-    assert_close(layer(x), before, 1e-6)
-    trained = {w.path.rpartition("/")[2] for w in layer.trainable_weights}
-    assert trained - {"bias"} == {"lora_kernel_a", "lora_kernel_b"}

@@ -145,18 +145,6 @@ def test_product_in_float32(policy):
         )
 
 
-@pytest.mark.parametrize("kind", [FeedForward, GatedFeedForward])
-def test_lora(kind):
-    x = tensor(normal(2, 3, 4))
-    layer = built(kind, x.shape, 5)
-    before = to_numpy(layer(x))
-    layer.enable_lora(2)
-    assert_close(layer(x), before, 1e-6)
-    names = {w.path.rpartition("/")[2] for w in layer.trainable_weights}
-    assert names == {"lora_kernel_a", "lora_kernel_b"}
-    assert len(layer.trainable_weights) == 4
-
-
 BAD = {
     "hidden-0": (FeedForward, {"hidden_dim": 0}, "hidden_dim.*0"),
     "hidden": (GatedFeedForward, {"hidden_dim": 1.5}, r"hidden_dim.*1\.5"),

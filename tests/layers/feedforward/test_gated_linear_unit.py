@@ -223,22 +223,6 @@ def test_seeded_halves_are_those_of_the_initializer():
     assert_close(copy((8, 2, 4)), kernel, 0.0)
 
 
-@pytest.mark.parametrize("shape", [(2, 4), (2, 3, 4)])
-def test_lora(shape):
-    layer = built(GLU, shape, units=3)
-    x = tensor(normal(*shape))
-    before = to_numpy(layer(x))
-    layer.enable_lora(2)
-    assert_close(layer(x), before, 1e-6)
-    names = [
-        weight.path.rpartition("/")[2] for weight in layer.trainable_weights
-    ]
-    assert names == ["bias", "lora_kernel_a", "lora_kernel_b"]
-    last = layer.trainable_weights[2]
-    last.assign(np.ones(last.shape))
-    assert np.abs(to_numpy(layer(x)) - before).max() > 1e-3
-
-
 def test_gate_values_are_recorded():
     layer = built(SwiGLU, (2, 3, 4), units=5, name="unit")
     seen = []
