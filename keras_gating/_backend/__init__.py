@@ -99,18 +99,30 @@ def _compiled_tensorflow(function, use_xla):
 
 
 def linear(x, kernel, bias):
-    """Returns `x @ kernel + bias` in one pass over the memory, on torch.
+    """A projection with its bias in one pass over the memory, on torch.
 
-    XLA brings the two together by itself.
+    XLA brings the two together by itself. What `keras.ops` would ask about
+    each new shape takes as long as the product of a short sequence.
 
     Args:
-        x: tensor `(…, D)`.
-        kernel: tensor `(D, E)`.
-        bias: tensor `(E,)`.
+        x: tensor, `(…, *contracted axes)`.
+        kernel: tensor, `(*contracted axes, *created axes)`.
+        bias: tensor, `(*created axes)`.
+
+    Returns:
+        A tensor `(…, *created axes)`.
     """
     import torch
 
-    return torch.nn.functional.linear(x, kernel.T, bias)
+    created = bias.shape
+    depth, width = kernel.shape[: kernel.ndim - bias.ndim].numel(), bias.numel()
+    leading = x.shape[: x.ndim - kernel.ndim + bias.ndim]
+    outputs = torch.nn.functional.linear(
+        x.reshape(*leading, depth),
+        kernel.reshape(depth, width).T,
+        bias.reshape(width),
+    )
+    return outputs.reshape(*leading, *created)
 
 
 def no_gradients():
