@@ -115,7 +115,8 @@ def linear(x, kernel, bias):
     import torch
 
     created = bias.shape
-    depth, width = kernel.shape[: kernel.ndim - bias.ndim].numel(), bias.numel()
+    bound = kernel.shape[: kernel.ndim - bias.ndim]
+    depth, width = math.prod(bound), math.prod(created)
     leading = x.shape[: x.ndim - kernel.ndim + bias.ndim]
     outputs = torch.nn.functional.linear(
         x.reshape(*leading, depth),
