@@ -126,6 +126,32 @@ def linear(x, kernel, bias):
     return outputs.reshape(*leading, *created)
 
 
+def attention(query, key, value, mask, is_causal):
+    """PyTorch's attention on tensors as they lie in memory.
+
+    `keras.ops.dot_product_attention` copies all three first.
+
+    Args:
+        query: `(B, T, heads, D)`, scaled already.
+        key: `(B, S, heads, D)`.
+        value: `(B, S, heads, Dv)`.
+        mask: tensor that is added to the scores, or `None`.
+        is_causal: hide later keys from every query; only without a mask.
+
+    Returns:
+        A tensor `(B, T, heads, Dv)`.
+    """
+    import torch
+
+    context = torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (query, key, value)),
+        attn_mask=mask,
+        is_causal=is_causal,
+        scale=1.0,
+    )
+    return context.transpose(1, 2)
+
+
 def no_gradients():
     """A context in which torch keeps nothing for gradients."""
     if keras.config.backend() != "torch":

@@ -1,13 +1,15 @@
 """Attention on CPUs where another form is faster than the backend's kernel.
 
 XLA takes the products of `jax.nn.dot_product_attention` over whole batches of
-heads, whose numbers do not lie in memory as its matrix product wants them. Two
-other forms of the same function are faster, in both passes:
+heads, whose numbers do not lie in memory as its matrix product wants them. Keras
+copies what it hands to the kernel of PyTorch. Three other forms of the same
+function are faster, in both passes:
 
 * `"batched"`: heads before positions, `(B, N, T, D)`, then one product for all;
 * `"by_head"`: one head after the other as plain matrix products, so that the
   scores of a head are used while they are in the cache. In a gradient they are
-  computed again, which costs less than to store them.
+  computed again, which costs less than to store them;
+* `"strided"`: the kernel of PyTorch, without copies.
 
 `choose` says which form is taken when.
 """
@@ -20,6 +22,7 @@ from keras import ops
 
 from keras_gating import _backend
 from keras_gating.functional.masks import causal_mask
+from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
 from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.scores import visible_scores
@@ -32,8 +35,8 @@ def choose(query, key):
     """Name of the form for these tensors, `None` for the backend's kernel.
 
     On CPUs and in float32: on JAX `"by_head"` where a head has as many scores
-    as 512 × 512, else `"batched"`; on TensorFlow `"batched"`. Everywhere else
-    the kernel of the backend; also on JAX while `keras.distribution` splits
+    as 512 × 512, else `"batched"`; on TensorFlow `"batched"`; on torch
+    `"strided"`. Everywhere else the kernel of the backend; also on JAX while `keras.distribution` splits
     tensors over devices, since a loop over heads would gather them, and where
     a size is unknown, as in an exported function.
 
@@ -43,13 +46,13 @@ def choose(query, key):
     """
     backend = keras.config.backend()
     if (
-        backend not in ("jax", "tensorflow")
+        backend not in ("jax", "tensorflow", "torch")
         or keras.backend.standardize_dtype(query.dtype) != "float32"
         or _backend.platform() != "cpu"
     ):
         return None
-    if backend == "tensorflow":
-        return "batched"
+    if backend != "jax":
+        return "batched" if backend == "tensorflow" else "strided"
     if keras.distribution.distribution() is not None or not all(
         isinstance(size, int) for size in (*query.shape, *key.shape)
     ):
@@ -74,8 +77,8 @@ def attend(form, query, key, value, mask=None, is_causal=False):
 
 @functools.cache
 def _function(form, is_causal):
-    function = {"by_head": _by_head, "batched": _batched}[form]
-    function = functools.partial(function, is_causal=is_causal)
+    forms = {"by_head": _by_head, "batched": _batched, "strided": _strided}
+    function = functools.partial(forms[form], is_causal=is_causal)
     if keras.config.backend() != "jax":
         return function
     # As one function: outside of compiled code a loop of JAX is compiled anew
@@ -107,6 +110,21 @@ def _by_head(query, key, value, mask, is_causal):
 
     context = ops.map(lambda entry: one(*entry), entries)
     return _heads_first(ops.reshape(context, (batch, heads, length, width)))
+
+
+def _strided(query, key, value, mask, is_causal):
+    if mask is not None:
+        if is_causal:
+            lengths = [(ops.shape(x)[1],) for x in (query, key)]
+            mask, is_causal = intersection(mask, causal_mask(*lengths)), False
+        # Of a row without a visible key the kernel has wrong gradients: beside
+        # -1e38 the logarithm of the number of keys is lost. Equal scores of 0
+        # give the same mean.
+        seeing = ops.any(mask, axis=-1, keepdims=True)
+        query = hide(query, _heads_first(seeing))
+        mask = ops.logical_or(mask, ops.logical_not(seeing))
+        mask = visible_scores(ops.zeros((), query.dtype), mask)
+    return _backend.attention(query, key, value, mask, is_causal)
 
 
 def _context(query, key, value, mask, is_causal):

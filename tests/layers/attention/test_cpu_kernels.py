@@ -13,7 +13,11 @@ from tests.utils import normal
 from tests.utils import tensor
 
 BACKEND = keras.config.backend()
-FORMS = {"jax": ("batched", "by_head"), "tensorflow": ("batched",), "torch": ()}
+FORMS = {
+    "jax": ("batched", "by_head"),
+    "tensorflow": ("batched",),
+    "torch": ("strided",),
+}
 
 X, CONTEXT = normal(2, 4, 6), normal(2, 5, 6, seed=1)
 PADDING = np.ones((2, 5), bool)
@@ -39,12 +43,6 @@ CASES = {
     ),
 }
 
-needs_forms = pytest.mark.skipif(
-    not FORMS[BACKEND], reason="this backend's own kernel is the fastest"
-)
-
-
-@needs_forms
 @pytest.mark.parametrize("case", CASES)
 def test_values_and_gradients_are_those_of_the_explicit_path(case, monkeypatch):
     arguments, inputs, call = CASES[case]
@@ -82,7 +80,7 @@ def test_the_form_follows_from_backend_dtype_and_length():
     assert chosen == {
         "jax": ["batched", "by_head", None],
         "tensorflow": ["batched", "batched", None],
-        "torch": [None, None, None],
+        "torch": ["strided", "strided", None],
     }[BACKEND]
     if BACKEND == "jax":
         devices = keras.distribution.list_devices()[:1]
