@@ -51,9 +51,13 @@ def compare(sizes, batch):
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     full = passes(layer, _causal, x)["forward"]
     empty = layer.init_cache(batch, length)
-    _, cache = layer(
-        x, x, use_causal_mask=True, cache=empty, cache_update_index=0
+    fill = _backend.compiled(
+        lambda x, cache: layer(
+            x, x, use_causal_mask=True, cache=cache, cache_update_index=0
+        )
     )
+    with _backend.no_gradients():
+        _, cache = fill(keras.ops.convert_to_tensor(x), empty)
     token = keras.ops.convert_to_tensor(x[:, -1:])
     steps = {"jax": jax_step, "tensorflow": tensorflow_step}
     make = steps.get(keras.config.backend(), torch_step)

@@ -87,9 +87,9 @@ class Projection(keras.layers.EinsumDense):
     def call(self, inputs, training=None):
         if self.bias is None or keras.config.backend() != "torch":
             return super().call(inputs)
-        inputs, kernel, bias = map(
-            ops.convert_to_tensor, (inputs, self.kernel, self.bias)
-        )
+        inputs = ops.convert_to_tensor(inputs)
+        # With LoRA the kernel is no variable, but a sum.
+        kernel, bias = (getattr(w, "value", w) for w in (self.kernel, self.bias))
         return self.activation(_backend.linear(inputs, kernel, bias))
 
     def quantize(self, mode, **kwargs):
