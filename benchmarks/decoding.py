@@ -153,11 +153,14 @@ def copies(layer, token, cache, index):
         lambda: layer(token, token, cache=cache, cache_update_index=index),
         names,
     )
-    return sum(
-        any(getattr(x, "nbytes", 0) >= size for x in results)
-        for name, _, results, *_ in found
-        if name in names
-    ) / 2
+    return (
+        sum(
+            any(getattr(x, "nbytes", 0) >= size for x in results)
+            for name, _, results, *_ in found
+            if name in names
+        )
+        / 2
+    )
 
 
 def difference(step, full):

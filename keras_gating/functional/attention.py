@@ -147,9 +147,7 @@ def backend_kernel_can(query, value):
     )
 
 
-def _backend_kernel(
-    query, key, value, mask, is_causal, scale, flash_attention
-):
+def _backend_kernel(query, key, value, mask, is_causal, scale, flash_attention):
     is_torch = keras.backend.backend() == "torch"
     if flash_attention is None and is_torch:
         # Keras would probe for flash attention at every call, which breaks

@@ -1,9 +1,9 @@
 """Attention on CPUs where another form is faster than the backend's kernel.
 
 XLA takes the products of `jax.nn.dot_product_attention` over whole batches of
-heads, whose numbers do not lie in memory as its matrix product wants them. Keras
-copies what it hands to the kernel of PyTorch. Three other forms of the same
-function are faster, in both passes:
+heads, whose numbers do not lie in memory as its matrix product wants them.
+Keras copies what it hands to the kernel of PyTorch. Three other forms of the
+same function are faster, in both passes:
 
 * `"batched"`: heads before positions, `(B, N, T, D)`, then one product for all;
 * `"by_head"`: one head after the other as plain matrix products, so that the
@@ -36,9 +36,9 @@ def choose(query, key):
 
     On CPUs and in float32: on JAX `"by_head"` where a head has as many scores
     as 512 × 512, else `"batched"`; on TensorFlow `"batched"`; on torch
-    `"strided"`. Everywhere else the kernel of the backend; also on JAX while `keras.distribution` splits
-    tensors over devices, since a loop over heads would gather them, and where
-    a size is unknown, as in an exported function.
+    `"strided"`. Everywhere else the kernel of the backend; also on JAX while
+    `keras.distribution` splits tensors over devices, since a loop over heads
+    would gather them, and where a size is unknown, as in an exported function.
 
     Args:
         query: `(B, T, heads, D)`.

@@ -89,7 +89,9 @@ class Projection(keras.layers.EinsumDense):
             return super().call(inputs)
         inputs = ops.convert_to_tensor(inputs)
         # With LoRA the kernel is no variable, but a sum.
-        kernel, bias = (getattr(w, "value", w) for w in (self.kernel, self.bias))
+        kernel, bias = (
+            getattr(w, "value", w) for w in (self.kernel, self.bias)
+        )
         return self.activation(_backend.linear(inputs, kernel, bias))
 
     def quantize(self, mode, **kwargs):

@@ -43,6 +43,7 @@ CASES = {
     ),
 }
 
+
 @pytest.mark.parametrize("case", CASES)
 def test_values_and_gradients_are_those_of_the_explicit_path(case, monkeypatch):
     arguments, inputs, call = CASES[case]
@@ -56,7 +57,7 @@ def test_values_and_gradients_are_those_of_the_explicit_path(case, monkeypatch):
         cpu_kernels, "attend", lambda *args: used.append(args) or attend(*args)
     )
     for form in FORMS[BACKEND]:
-        monkeypatch.setattr(cpu_kernels, "choose", lambda query, key: form)
+        monkeypatch.setattr(cpu_kernels, "choose", lambda *_, form=form: form)
         output, for_inputs, for_weights = gradients(
             layer, inputs, cotangent, **call
         )
@@ -77,11 +78,14 @@ def test_the_form_follows_from_backend_dtype_and_length():
         return cpu_kernels.choose(query, key)
 
     chosen = [choose(511, 512), choose(256, 1024), choose(4, 4, "float16")]
-    assert chosen == {
-        "jax": ["batched", "by_head", None],
-        "tensorflow": ["batched", "batched", None],
-        "torch": ["strided", "strided", None],
-    }[BACKEND]
+    assert (
+        chosen
+        == {
+            "jax": ["batched", "by_head", None],
+            "tensorflow": ["batched", "batched", None],
+            "torch": ["strided", "strided", None],
+        }[BACKEND]
+    )
     if BACKEND == "jax":
         devices = keras.distribution.list_devices()[:1]
         with keras.distribution.DataParallel(devices=devices).scope():
