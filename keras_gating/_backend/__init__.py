@@ -209,6 +209,14 @@ def platform():
     return "cpu"
 
 
+def is_on_cpu(tensor):
+    """Whether what is computed from a tensor is computed on a CPU."""
+    if keras.config.backend() == "torch":
+        # What the machine has breaks the graphs of torch.compile.
+        return tensor.device.type == "cpu"
+    return platform() == "cpu"
+
+
 def is_symbolic():
     """Whether Keras is only working out shapes, as when it builds a model."""
     with keras.SymbolicScope() as scope:

@@ -48,7 +48,7 @@ def choose(query, key):
     if (
         backend not in ("jax", "tensorflow", "torch")
         or keras.backend.standardize_dtype(query.dtype) != "float32"
-        or _backend.platform() != "cpu"
+        or not _backend.is_on_cpu(query)
     ):
         return None
     if backend != "jax":
@@ -72,17 +72,16 @@ def attend(form, query, key, value, mask=None, is_causal=False):
         mask: boolean, broadcasts against `(B, heads, T, S)`, or `None`.
         is_causal: hide later keys from every query, in addition to `mask`.
     """
-    return _function(form, is_causal)(query, key, value, mask)
+    if keras.config.backend() == "jax":
+        return _compiled(form, is_causal)(query, key, value, mask)
+    return _FORMS[form](query, key, value, mask, is_causal)
 
 
 @functools.cache
-def _function(form, is_causal):
-    forms = {"by_head": _by_head, "batched": _batched, "strided": _strided}
-    function = functools.partial(forms[form], is_causal=is_causal)
-    if keras.config.backend() != "jax":
-        return function
+def _compiled(form, is_causal):
     # As one function: outside of compiled code a loop of JAX is compiled anew
     # in every call.
+    function = functools.partial(_FORMS[form], is_causal=is_causal)
     return _backend.compiled(function)
 
 
@@ -125,6 +124,9 @@ def _strided(query, key, value, mask, is_causal):
         mask = ops.logical_or(mask, ops.logical_not(seeing))
         mask = visible_scores(ops.zeros((), query.dtype), mask)
     return _backend.attention(query, key, value, mask, is_causal)
+
+
+_FORMS = {"batched": _batched, "by_head": _by_head, "strided": _strided}
 
 
 def _context(query, key, value, mask, is_causal):
