@@ -26,7 +26,7 @@ def print_rows(console, title, rows):
             f"{row['ours']:.3g} / {row['other']:.3g} {row['unit']}",
             f"{row['ratio']:.3g}",
             f"{row['low']:.3g}–{row['high']:.3g}" if "low" in row else "",
-            f"≤ {row['goal']:.2g}",
+            f"≤ {row['goal']:.3g}",
             "yes" if row["ratio"] <= row["goal"] else "no",
         )
     console.print(shown)

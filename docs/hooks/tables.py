@@ -83,7 +83,7 @@ def section(path, run):
             f"{row['ours']:.3g} / {row['other']:.3g} {row['unit']}",
             f"{row['ratio']:.3g}",
             f"{row['low']:.3g} – {row['high']:.3g}" if "low" in row else "",
-            f"≤ {row['goal']:.2g}",
+            f"≤ {row['goal']:.3g}",
         ]
         for row in run["rows"]
     ]

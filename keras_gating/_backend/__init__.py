@@ -99,18 +99,57 @@ def _compiled_tensorflow(function, use_xla):
 
 
 def linear(x, kernel, bias):
-    """Returns `x @ kernel + bias` in one pass over the memory, on torch.
+    """A projection with its bias in one pass over the memory, on torch.
 
-    XLA brings the two together by itself.
+    XLA brings the two together by itself. What `keras.ops` would ask about
+    each new shape takes as long as the product of a short sequence.
 
     Args:
-        x: tensor `(…, D)`.
-        kernel: tensor `(D, E)`.
-        bias: tensor `(E,)`.
+        x: tensor, `(…, *contracted axes)`.
+        kernel: tensor, `(*contracted axes, *created axes)`.
+        bias: tensor, `(*created axes)`.
+
+    Returns:
+        A tensor `(…, *created axes)`.
     """
     import torch
 
-    return torch.nn.functional.linear(x, kernel.T, bias)
+    created = bias.shape
+    bound = kernel.shape[: kernel.ndim - bias.ndim]
+    depth, width = math.prod(bound), math.prod(created)
+    leading = x.shape[: x.ndim - kernel.ndim + bias.ndim]
+    outputs = torch.nn.functional.linear(
+        x.reshape(*leading, depth),
+        kernel.reshape(depth, width).T,
+        bias.reshape(width),
+    )
+    return outputs.reshape(*leading, *created)
+
+
+def attention(query, key, value, mask, is_causal):
+    """PyTorch's attention on tensors as they lie in memory.
+
+    `keras.ops.dot_product_attention` copies all three first.
+
+    Args:
+        query: `(B, T, heads, D)`, scaled already.
+        key: `(B, S, heads, D)`.
+        value: `(B, S, heads, Dv)`.
+        mask: tensor that is added to the scores, or `None`.
+        is_causal: hide later keys from every query; only without a mask.
+
+    Returns:
+        A tensor `(B, T, heads, Dv)`.
+    """
+    import torch
+
+    context = torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (query, key, value)),
+        attn_mask=mask,
+        is_causal=is_causal,
+        scale=1.0,
+    )
+    return context.transpose(1, 2)
 
 
 def no_gradients():
@@ -168,6 +207,14 @@ def platform():
         if any(module.is_available() for module in accelerators):
             return "gpu"
     return "cpu"
+
+
+def is_on_cpu(tensor):
+    """Whether what is computed from a tensor is computed on a CPU."""
+    if keras.config.backend() == "torch":
+        # What the machine has breaks the graphs of torch.compile.
+        return tensor.device.type == "cpu"
+    return platform() == "cpu"
 
 
 def is_symbolic():

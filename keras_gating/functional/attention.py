@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.functional import cpu_kernels
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
@@ -95,9 +96,19 @@ def dot_product_attention(
         layout = AttentionLayout.resolve(len(query.shape) - 1, None)
     if mask is not None:
         mask = layout.with_heads(as_boolean_mask(mask, "mask"))
-    query = scaled_query(query, scale)
-    if dropout is None and not return_scores and can_fuse(query, value, layout):
-        return _fused(query, key, value, mask, is_causal, flash_attention), None
+    if dropout is None and not return_scores and can_fuse(query, layout):
+        form = None if flash_attention else cpu_kernels.choose(query, key)
+        if form is not None:
+            query = scaled_query(query, scale)
+            context = cpu_kernels.attend(
+                form, query, key, value, mask, is_causal
+            )
+            return context, None
+        if backend_kernel_can(query, value):
+            context = _backend_kernel(
+                query, key, value, mask, is_causal, scale, flash_attention
+            )
+            return context, None
     if flash_attention and not getattr(_state, "explicit", False):
         raise ValueError(
             "Flash attention is not to be had for this call: it needs inputs "
@@ -112,36 +123,46 @@ def dot_product_attention(
             for x in (query, key)
         ]
         mask = intersection(mask, layout.with_heads(causal_mask(*shapes)))
+    query = scaled_query(query, scale)
     return _explicit(query, key, value, mask, layout, dropout, return_scores)
 
 
-def can_fuse(query, value, layout):
-    """Whether the backend's kernel handles these tensors, and rightly."""
+def can_fuse(query, layout):
+    """Whether a kernel may do what the explicit path does."""
     dtype = keras.backend.standardize_dtype(query.dtype)
     if getattr(_state, "explicit", False) or not layout.is_flat:
         return False
-    if dtype == "float64":
-        return False  # two of the kernels compute in float32 all the same
+    return dtype != "float64"  # two of the kernels compute in float32
+
+
+def backend_kernel_can(query, value):
+    """Whether the backend's kernel handles these tensors, and rightly."""
     if keras.backend.backend() != "jax":
         return True
     # JAX: one size for query and value, and on CPUs no float16 product in
     # compiled functions.
+    dtype = keras.backend.standardize_dtype(query.dtype)
     return query.shape[-1] == value.shape[-1] and not (
         dtype == "float16" and _backend.platform() == "cpu"
     )
 
 
-def _fused(query, key, value, mask, is_causal, flash_attention):
-    if flash_attention is None and keras.backend.backend() == "torch":
+def _backend_kernel(query, key, value, mask, is_causal, scale, flash_attention):
+    is_torch = keras.backend.backend() == "torch"
+    if flash_attention is None and is_torch:
         # Keras would probe for flash attention at every call, which breaks
         # compiled graphs; PyTorch's own dispatch finds it without the probe.
         flash_attention = False
+    dtype = keras.backend.standardize_dtype(query.dtype)
+    if not is_torch or dtype == "float16":
+        # The others pass over all the scores to scale them.
+        query, scale = scaled_query(query, scale), 1.0
     return ops.dot_product_attention(
         query,
         key,
         value,
         mask=mask,
-        scale=1.0,
+        scale=scale,
         is_causal=is_causal,
         flash_attention=flash_attention,
     )

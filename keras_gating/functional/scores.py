@@ -17,6 +17,13 @@ def scaled_query(query, scale=None):
     return query * ops.convert_to_tensor(scale, dtype=query.dtype)
 
 
+def visible_scores(scores, visible):
+    """Scores with the lowest number where `visible`, unless `None`, hides."""
+    if visible is None:
+        return scores
+    return ops.where(visible, scores, ops.cast(-1e38, scores.dtype))
+
+
 def masked_softmax(scores, visible=None, num_axes=1):
     """Softmax over the last `num_axes` axes together.
 
@@ -28,9 +35,7 @@ def masked_softmax(scores, visible=None, num_axes=1):
         visible: boolean, broadcasts against `scores`; `None` shows all.
         num_axes: number of axes.
     """
-    if visible is not None:
-        lowest = ops.cast(-1e38, scores.dtype)
-        scores = ops.where(visible, scores, lowest)
+    scores = visible_scores(scores, visible)
     if num_axes == 1 and scores.shape[-1] == 1:
         # Of a single key Keras warns that its weight is always 1.
         return ops.ones_like(scores)

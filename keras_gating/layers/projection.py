@@ -1,6 +1,5 @@
 """What the kernels of all layers have in common."""
 
-import math
 import string
 
 import keras
@@ -88,18 +87,12 @@ class Projection(keras.layers.EinsumDense):
     def call(self, inputs, training=None):
         if self.bias is None or keras.config.backend() != "torch":
             return super().call(inputs)
-        created = tuple(self.bias.shape)
-        bound = tuple(self.kernel.shape)[: -len(created)]
         inputs = ops.convert_to_tensor(inputs)
-        leading = ops.shape(inputs)[: len(inputs.shape) - len(bound)]
-        # Not -1, which no size is for an empty batch.
-        depth, width = math.prod(bound), math.prod(created)
-        outputs = _backend.linear(
-            ops.reshape(inputs, (*leading, depth)),
-            ops.reshape(self.kernel, (depth, width)),
-            ops.reshape(self.bias, (width,)),
+        # With LoRA the kernel is no variable, but a sum.
+        kernel, bias = (
+            getattr(w, "value", w) for w in (self.kernel, self.bias)
         )
-        return self.activation(ops.reshape(outputs, (*leading, *created)))
+        return self.activation(_backend.linear(inputs, kernel, bias))
 
     def quantize(self, mode, **kwargs):
         # Keras refuses subclasses here unless told that they are alike.

@@ -90,10 +90,15 @@ class AttentionCore(AttentionWeights):
             query, key, value, query_mask, source_mask, offset
         )
         if cache is not None:
+            if attention_mask is not None:
+                # Once here, so that no step need look at all of the cache.
+                # They stay if they are numbers: later queries may see them.
+                new = kv_cache.new_slots(
+                    self.layout.visible_sources(mask), offset, query
+                )
+                key, value = (masks.hide(x, new, True) for x in (key, value))
             cache = kv_cache.write(cache, offset, key, value)
-            visible = ops.expand_dims(self.layout.visible_sources(mask), -1)
-            key = self._hide(self._cast(cache["key"]), visible)
-            value = self._hide(self._cast(cache["value"]), visible)
+            key, value = map(self._cast, (cache["key"], cache["value"]))
         seen = mask
         masked_rows = self._masked_rows(return_attention_scores)
         if cache is not None and masked_rows == "uniform":

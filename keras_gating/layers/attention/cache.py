@@ -128,6 +128,13 @@ def written(cache, index, query):
     return ops.expand_dims(slots < index + ops.shape(query)[1], 0)
 
 
+def new_slots(visible, index, query):
+    """Of `(B or 1, max_length, 1)` the slots of this call, one axis more."""
+    count, length = ops.shape(visible)[0], ops.shape(query)[1]
+    start = (0, index, 0)
+    return ops.expand_dims(ops.slice(visible, start, (count, length, 1)), -1)
+
+
 def _write(old, index, new):
     if keras.backend.backend() == "numpy":
         old = ops.copy(old)  # its `slice_update` works in place

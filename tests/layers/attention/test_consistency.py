@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_gating.functional import cpu_kernels
 from keras_gating.layers import GatedAttention
 from tests.layers.attention.keras_sources import multi_head
 from tests.utils import normal
@@ -110,6 +111,7 @@ def test_flash_attention_reaches_the_kernel(wanted, monkeypatch):
         return value
 
     monkeypatch.setattr(keras.ops, "dot_product_attention", kernel)
+    monkeypatch.setattr(cpu_kernels, "choose", lambda query, key: None)
     x = normal(2, 5, 8)
     GatedAttention(2, 4, flash_attention=wanted)(x, x)
     unset = False if keras.backend.backend() == "torch" else None

@@ -1,0 +1,52 @@
+"""The benchmarks run, at sizes that say nothing about speed."""
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+from unittest import mock
+
+import keras
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+BACKEND = keras.config.backend()
+
+
+@pytest.fixture
+def rows_of(tmp_path, monkeypatch):
+    """Runs a benchmark in this process and returns its rows."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+
+    def run(name):
+        options = ["--quick", "--backend", BACKEND, "--out", str(tmp_path)]
+        path = FOLDER / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(path), *options])
+        with mock.patch.dict(os.environ):
+            runpy.run_path(str(path), run_name="__main__")
+        written = tmp_path / f"benchmark_{name}_{BACKEND}.json"
+        return json.loads(written.read_text())["rows"]
+
+    yield run
+    for name in set(sys.modules) - before:
+        if (FOLDER / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+def test_decoding(rows_of):
+    step, copies = rows_of("decoding")
+    assert step["relative_error"] < 1e-5 and step["ratio"] > 0
+    # Given the cache to keep, JAX writes in place; the others copy it once.
+    assert copies["ratio"] == {"jax": 0, "tensorflow": 1, "torch": 1}[BACKEND]
+
+
+@pytest.mark.skipif(
+    BACKEND != "torch", reason="compiles little on torch, else the same"
+)
+def test_attention(rows_of):
+    rows = rows_of("attention")
+    assert len(rows) == 6
+    assert all(row["relative_error"] < 1e-5 for row in rows[::3])
+    assert [row["goal"] for row in rows[:3]] == [0.97, 1.23, 1.02]
