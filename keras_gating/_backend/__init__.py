@@ -106,11 +106,40 @@ def linear(x, kernel, bias):
     Args:
         x: tensor `(…, D)`.
         kernel: tensor `(D, E)`.
-        bias: tensor `(E,)`.
+        bias: tensor `(E,)`, or `None`.
     """
     import torch
 
     return torch.nn.functional.linear(x, kernel.T, bias)
+
+
+def mean(x, axes):
+    """Mean over axes, on torch, whose gradient is a view.
+
+    As torch computes it in float32 and float64; but the gradient of torch's
+    own is written out for every number, and one that is added to others need
+    not be.
+    """
+    # Not `math.prod`, which sizes that are unknown to torch.compile stop.
+    count = 1
+    for axis in axes:
+        count = count * x.shape[axis]
+    return x.sum(axes) / count
+
+
+def first_maximum(x, axes):
+    """Maximum over axes, on torch; of equal ones the first has the gradient.
+
+    Args:
+        x: tensor.
+        axes: neighbouring axes, in order.
+    """
+    import torch
+
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        # Takes a tenth of the time, and shares gradients among equal maxima.
+        return torch.amax(x, dim=axes)
+    return torch.max(x.flatten(axes[0], axes[-1]), dim=axes[0]).values
 
 
 def no_gradients():

@@ -86,24 +86,38 @@ class Projection(keras.layers.EinsumDense):
         )
 
     def call(self, inputs, training=None):
-        if self.bias is None or keras.config.backend() != "torch":
+        if keras.config.backend() != "torch":
             return super().call(inputs)
-        created = tuple(self.bias.shape)
-        bound = tuple(self.kernel.shape)[: -len(created)]
         inputs = ops.convert_to_tensor(inputs)
+        # Once: with LoRA the kernel is computed.
+        kernel = ops.convert_to_tensor(self.kernel)
+        bias = self.bias
+        if bias is not None:
+            bias = ops.convert_to_tensor(bias)
+        if len(kernel.shape) == 2:
+            return self.activation(_backend.linear(inputs, kernel, bias))
+        created = _created(self.equation, kernel.shape)
+        bound = tuple(kernel.shape)[: -len(created)]
         leading = ops.shape(inputs)[: len(inputs.shape) - len(bound)]
         # Not -1, which no size is for an empty batch.
         depth, width = math.prod(bound), math.prod(created)
         outputs = _backend.linear(
             ops.reshape(inputs, (*leading, depth)),
-            ops.reshape(self.kernel, (depth, width)),
-            ops.reshape(self.bias, (width,)),
+            ops.reshape(kernel, (depth, width)),
+            None if bias is None else ops.reshape(bias, (width,)),
         )
         return self.activation(ops.reshape(outputs, (*leading, *created)))
 
     def quantize(self, mode, **kwargs):
         # Keras refuses subclasses here unless told that they are alike.
         super().quantize(mode, **{**kwargs, "type_check": False})
+
+
+def _created(equation, shape):
+    """The sizes of a kernel of this shape that are of the output's axes."""
+    operands, _, result = equation.partition("->")
+    letters = operands.partition(",")[2]
+    return tuple(n for n, letter in zip(shape, letters) if letter in result)
 
 
 class _FlatProjection(Projection):
