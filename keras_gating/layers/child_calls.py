@@ -22,12 +22,13 @@ def call_child(parent, child, inputs, **kwargs):
         **kwargs: further arguments, `training` and `mask` among them if
             `child` takes these: nothing is filled in.
     """
-    if _is_plain(child, parent):
+    if is_plain(child, parent):
         return child.call(inputs, **kwargs)
     return child(inputs, **kwargs)
 
 
-def _is_plain(child, parent):
+def is_plain(child, parent):
+    """Whether nothing is asked for that happens around calls of `child`."""
     policy = child.dtype_policy
     return (
         # Policies of quantized layers are of subclasses.
