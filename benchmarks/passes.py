@@ -19,8 +19,7 @@ def prepare(backend):
         torch.manual_seed(0)
     elif backend == "jax":
         os.environ["XLA_FLAGS"] = (
-            "--xla_cpu_multi_thread_eigen=false "
-            "intra_op_parallelism_threads=1"
+            "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         )
     else:
         import tensorflow as tf

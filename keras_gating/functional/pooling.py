@@ -59,9 +59,7 @@ def position_max(x, axes, mask=None):
         maximum = _first_maximum(x, axes)
     if mask is None:
         return maximum
-    return ops.where(
-        ops.any(mask, axis=axes), maximum, ops.zeros_like(maximum)
-    )
+    return ops.where(ops.any(mask, axis=axes), maximum, ops.zeros_like(maximum))
 
 
 def _first_maximum(x, axes):

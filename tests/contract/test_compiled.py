@@ -1,7 +1,5 @@
 """One graph for every layer, and the same gradients when it is recomputed."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from tests.contract.helpers import apply
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
 from tests.contract.helpers import copy_weights
+from tests.contract.helpers import counted_calls
 from tests.contract.helpers import create
 from tests.contract.helpers import draw
 from tests.contract.helpers import input_shapes
@@ -68,15 +67,7 @@ def test_rematerialization_keeps_gradients(case):
     with keras.RematScope(mode="full"):
         other = create(case)
     copy_weights(layer, other)
-    calls = []
-    call = other.call
-
-    @functools.wraps(call)
-    def counted(*args, **kwargs):
-        calls.append(0)
-        return call(*args, **kwargs)
-
-    other.call = counted
+    calls = counted_calls(other)
     inputs = [normal(*shape, seed=1) for shape in input_shapes(case)]
     cotangent = normal(*layer(*map(tensor, inputs)).shape, seed=2)
     expected = gradients(layer, inputs, cotangent)

@@ -140,7 +140,9 @@ class ECA(FeatureMapGate):
         signal = ops.expand_dims(mean, -1)
         if self.padding == "circular":
             signal = self._wrapped(signal)
-        logits = ops.squeeze(call_child(self, self.convolution, signal), axis=-1)
+        logits = ops.squeeze(
+            call_child(self, self.convolution, signal), axis=-1
+        )
         return self._apply(inputs, self._spread(logits, rank), visible)
 
     def get_config(self):

@@ -1,10 +1,10 @@
 import keras
 
 from keras_gating.functional import checks
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.feedforward import variants
 from keras_gating.layers.feedforward.feed_forward import FeedForwardBase
 from keras_gating.layers.feedforward.gated_linear_unit import GLU
-from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.weight_arguments import weight_arguments
 
 _VARIANTS = {
