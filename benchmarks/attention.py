@@ -92,7 +92,7 @@ def compare(layers, sizes, batch, length, xla, named):
     shape = (batch, length, sizes["dim"])
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     calls = {
-        name: passes(layer, _attend, x, xla) for name, layer in layers.items()
+        name: passes(layer, x, _attend, xla) for name, layer in layers.items()
     }
     error = relative_error(
         {name: calls[name]["forward"] for name in ("elementwise", "keras")}

@@ -49,7 +49,7 @@ def compare(sizes, batch):
     layer.build((None, None, sizes["dim"]), (None, None, sizes["dim"]))
     shape = (batch, length, sizes["dim"])
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
-    full = passes(layer, _causal, x)["forward"]
+    full = passes(layer, x, _causal)["forward"]
     empty = layer.init_cache(batch, length)
     fill = _backend.compiled(
         lambda x, cache: layer(

@@ -7,41 +7,60 @@ computed, once it is there.
 
 import keras
 import numpy as np
+import start
+from timing import time_in_turns
 
 from keras_gating import _backend
 
 PASSES = ("forward", "forward and backward")
 
 
-def passes(layer, call, inputs, xla=False):
-    """Both passes of a layer through `call(layer, x)`, by name.
+def passes(layer, inputs, call=None, xla=False):
+    """Both passes of a layer, by name.
 
     The gradients are those of the sum of squares of the output, by the
     weights and the input.
 
     Args:
-        layer: a built layer without state that changes.
-        call: `call(layer, x)`, which returns one tensor.
-        inputs: NumPy array.
+        layer: a built layer without state that changes, or a function of one
+            tensor.
+        inputs: array or tensor.
+        call: `call(layer, x)`, which returns one tensor. Defaults to `None`,
+            `layer(x)`.
         xla: whether TensorFlow compiles with XLA.
     """
     make = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
     x = keras.ops.convert_to_tensor(inputs)
-    return dict(zip(PASSES, make[keras.config.backend()](layer, call, x, xla)))
+
+    def run(x):
+        return layer(x) if call is None else call(layer, x)
+
+    return dict(zip(PASSES, make[keras.config.backend()](layer, run, x, xla)))
+
+
+def ratio_rows(what, ours, other, rounds, goal, **further):
+    """A line of the table for each pass of two layers."""
+    for kind in PASSES:
+        calls = {"ours": ours[kind], "other": other[kind]}
+        seconds = time_in_turns(calls, rounds)
+        yield start.ratio_row(
+            f"{what}, {kind}", *seconds.values(), goal, **further
+        )
 
 
 def _jax(layer, call, x, xla):
     import jax
 
+    variables = getattr(layer, "weights", [])
+
     def run(weights, x):
-        scope = keras.StatelessScope(list(zip(layer.weights, weights)))
-        with scope:
-            return call(layer, x)
+        with keras.StatelessScope(list(zip(variables, weights))):
+            return call(x)
 
     def loss(weights, x):
         return (run(weights, x) ** 2).sum()
 
-    weights = [weight.value for weight in layer.weights]
+    weights = [variable.value for variable in variables]
     forward = jax.jit(run)
     both = jax.jit(jax.grad(loss, argnums=(0, 1)))
     return (
@@ -55,14 +74,15 @@ def _tensorflow(layer, call, x, xla):
 
     @tf.function(jit_compile=xla, autograph=False)
     def forward(x):
-        return call(layer, x)
+        return call(x)
 
     @tf.function(jit_compile=xla, autograph=False)
     def both(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            loss = tf.reduce_sum(call(layer, x) ** 2)
-        variables = [weight.value for weight in layer.trainable_weights]
+            loss = tf.reduce_sum(call(x) ** 2)
+        variables = getattr(layer, "trainable_weights", [])
+        variables = [variable.value for variable in variables]
         return tape.gradient(loss, [x, *variables])
 
     return lambda: _waited(forward(x)), lambda: _waited(both(x))
@@ -71,15 +91,16 @@ def _tensorflow(layer, call, x, xla):
 def _torch(layer, call, x, xla):
     import torch
 
-    parameters = list(layer.parameters())
+    parameters = getattr(layer, "parameters", tuple)()
+    parameters = [p for p in parameters if p.requires_grad]
 
     def forward():
         with torch.no_grad():
-            return _waited(call(layer, x))
+            return _waited(call(x))
 
     def both():
         leaf = x.detach().requires_grad_()
-        loss = (call(layer, leaf) ** 2).sum()
+        loss = (call(leaf) ** 2).sum()
         return _waited(torch.autograd.grad(loss, [leaf, *parameters]))
 
     return forward, both

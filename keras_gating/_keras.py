@@ -170,6 +170,14 @@ def settle_layout(variable):
     variable._layout = getattr(layout, "backend_layout", layout)
 
 
+def is_watched(layer):
+    """Whether calls of a layer are recomputed for gradients or have hooks."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
+    return layer._remat_mode is not None or any(
+        getattr(layer, name, None) for name in hooks
+    )
+
+
 def pass_arguments_on(layer):
     """Lets a layer hand its call arguments on as they are."""
     layer._convert_input_args = False

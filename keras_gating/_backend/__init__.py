@@ -98,7 +98,7 @@ def _compiled_tensorflow(function, use_xla):
     return call
 
 
-def linear(x, kernel, bias):
+def linear(x, kernel, bias, num_created=1):
     """A projection with its bias in one pass over the memory, on torch.
 
     XLA brings the two together by itself. What `keras.ops` would ask about
@@ -107,21 +107,22 @@ def linear(x, kernel, bias):
     Args:
         x: tensor, `(…, *contracted axes)`.
         kernel: tensor, `(*contracted axes, *created axes)`.
-        bias: tensor, `(*created axes)`.
+        bias: tensor, `(*created axes)`, or `None`.
+        num_created: number of created axes.
 
     Returns:
         A tensor `(…, *created axes)`.
     """
     import torch
 
-    created = bias.shape
-    bound = kernel.shape[: kernel.ndim - bias.ndim]
+    num_bound = kernel.ndim - num_created
+    bound, created = kernel.shape[:num_bound], kernel.shape[num_bound:]
     depth, width = math.prod(bound), math.prod(created)
-    leading = x.shape[: x.ndim - kernel.ndim + bias.ndim]
+    leading = x.shape[: x.ndim - num_bound]
     outputs = torch.nn.functional.linear(
         x.reshape(*leading, depth),
         kernel.reshape(depth, width).T,
-        bias.reshape(width),
+        None if bias is None else bias.reshape(width),
     )
     return outputs.reshape(*leading, *created)
 
@@ -152,6 +153,35 @@ def attention(query, key, value, mask, is_causal):
     return context.transpose(1, 2)
 
 
+def mean(x, axes):
+    """Mean over axes, on torch, whose gradient is a view.
+
+    As torch computes it in float32 and float64; but the gradient of torch's
+    own is written out for every number, and one that is added to others need
+    not be.
+    """
+    # Not `math.prod`, which sizes that are unknown to torch.compile stop.
+    count = 1
+    for axis in axes:
+        count = count * x.shape[axis]
+    return x.sum(axes) / count
+
+
+def first_maximum(x, axes):
+    """Maximum over axes, on torch; of equal ones the first has the gradient.
+
+    Args:
+        x: tensor.
+        axes: neighbouring axes, in order.
+    """
+    import torch
+
+    if not keeps_gradients(x):
+        # Takes a tenth of the time, and shares gradients among equal maxima.
+        return torch.amax(x, dim=axes)
+    return torch.max(x.flatten(axes[0], axes[-1]), dim=axes[0]).values
+
+
 def no_gradients():
     """A context in which torch keeps nothing for gradients."""
     if keras.config.backend() != "torch":
@@ -159,6 +189,14 @@ def no_gradients():
     import torch
 
     return torch.no_grad()
+
+
+def keeps_gradients(*tensors):
+    """Whether torch remembers what is computed from tensors for gradients."""
+    import torch
+
+    needed = any(tensor.requires_grad for tensor in tensors)
+    return needed and torch.is_grad_enabled()
 
 
 def wait(outputs):

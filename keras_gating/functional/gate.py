@@ -73,7 +73,7 @@ def apply_gate(
     if dropout > 0.0 and training:
         gate = keras.random.dropout(gate, dropout, seed=seed)
     dtype = inputs.dtype if product_dtype is None else product_dtype
-    return ops.multiply(ops.cast(inputs, dtype), ops.cast(gate, dtype))
+    return as_dtype(inputs, dtype) * as_dtype(gate, dtype)
 
 
 def as_float(x):
@@ -81,6 +81,12 @@ def as_float(x):
     x = ops.convert_to_tensor(x)
     is_float = keras.backend.is_float_dtype(x.dtype)
     return x if is_float else ops.cast(x, keras.config.floatx())
+
+
+def as_dtype(x, dtype):
+    """Casts tensors of other dtypes; to ask for no change costs time too."""
+    standard = keras.backend.standardize_dtype
+    return x if standard(x.dtype) == standard(dtype) else ops.cast(x, dtype)
 
 
 def to_float32(x):

@@ -1,12 +1,15 @@
 """Means and maxima over positions, aware of padding and of float16."""
 
+import keras
 from keras import ops
 
+from keras_gating import _backend
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import to_float32
 
 
 def position_mean(x, axes, mask=None):
-    """Mean over `axes` with the axes kept, in float32 under half precision.
+    """Mean over `axes`, in float32 under half precision.
 
     Args:
         x: tensor. The result has the dtype of `x`.
@@ -16,20 +19,26 @@ def position_mean(x, axes, mask=None):
     """
     values = to_float32(x)
     if mask is None:
-        mean = ops.mean(values, axis=axes, keepdims=True)
+        mean = _mean(values, axes)
     else:
         visible = ops.cast(mask, values.dtype)
         values = ops.where(mask, values, ops.zeros_like(values))
         # A quotient of means, since sums leave the range of the dtype first.
-        share = ops.mean(visible, axis=axes, keepdims=True)
-        mean = ops.mean(values, axis=axes, keepdims=True) / ops.where(
+        share = ops.mean(visible, axis=axes)
+        mean = _mean(values, axes) / ops.where(
             share > 0, share, ops.ones_like(share)
         )
-    return ops.cast(mean, x.dtype)
+    return as_dtype(mean, x.dtype)
+
+
+def _mean(x, axes):
+    if keras.config.backend() == "torch":
+        return _backend.mean(x, axes)
+    return ops.mean(x, axis=axes)
 
 
 def position_max(x, axes, mask=None):
-    """Maximum over `axes` with the axes kept.
+    """Maximum over `axes`.
 
     Of equal maxima the first has the gradient. `ops.max` is not used for it:
     on JAX its gradient compares `x` with the maximum and divides by the number
@@ -44,6 +53,16 @@ def position_max(x, axes, mask=None):
     """
     if mask is not None:
         x = ops.where(mask, x, ops.cast(float("-inf"), x.dtype))
+    if keras.config.backend() == "torch":
+        maximum = _backend.first_maximum(x, axes)
+    else:
+        maximum = _first_maximum(x, axes)
+    if mask is None:
+        return maximum
+    return ops.where(ops.any(mask, axis=axes), maximum, ops.zeros_like(maximum))
+
+
+def _first_maximum(x, axes):
     axis, after = axes[0], axes[-1] + 1
     leading, trailing = ops.shape(x)[:axis], ops.shape(x)[after:]
     merged = ops.reshape(x, (*leading, -1, *trailing))
@@ -51,9 +70,4 @@ def position_max(x, axes, mask=None):
     places = ops.reshape(places, (-1, *[1] * len(trailing)))
     is_first = ops.equal(places, ops.argmax(merged, axis=axis, keepdims=True))
     merged = ops.where(is_first, merged, ops.zeros_like(merged))
-    maximum = ops.sum(merged, axis=axis)
-    maximum = ops.reshape(maximum, (*leading, *[1] * len(axes), *trailing))
-    if mask is None:
-        return maximum
-    seen = ops.any(mask, axis=axes, keepdims=True)
-    return ops.where(seen, maximum, ops.zeros_like(maximum))
+    return ops.sum(merged, axis=axis)

@@ -85,14 +85,59 @@ class Projection(keras.layers.EinsumDense):
         )
 
     def call(self, inputs, training=None):
-        if self.bias is None or keras.config.backend() != "torch":
+        if keras.config.backend() != "torch":
             return super().call(inputs)
-        inputs = ops.convert_to_tensor(inputs)
-        # With LoRA the kernel is no variable, but a sum.
-        kernel, bias = (
-            getattr(w, "value", w) for w in (self.kernel, self.bias)
+        return self._linear(
+            ops.convert_to_tensor(inputs), *self._kernel_and_bias()
         )
-        return self.activation(_backend.linear(inputs, kernel, bias))
+
+    def _kernel_and_bias(self):
+        # With LoRA the kernel is no variable, but a sum.
+        return [getattr(w, "value", w) for w in (self.kernel, self.bias)]
+
+    def _linear(self, inputs, kernel, bias):
+        """On torch."""
+        operands, _, result = self.equation.partition("->")
+        letters = operands.partition(",")[2]
+        num_created = sum(letter in result for letter in letters)
+        return self.activation(
+            _backend.linear(inputs, kernel, bias, num_created)
+        )
+
+    def call_in_parts(self, inputs):
+        """What `call` returns, unstacked along its axis before the last.
+
+        Only where the kernel is not distributed, for it is taken as a matrix:
+        on JAX the gradient of a product with three axes takes half as long
+        again. On torch, where no gradients are kept, each part is a product
+        of its own with a view of the kernel, so that what follows reads
+        numbers that lie side by side.
+
+        Args:
+            inputs: `(…, D)`, for a kernel `(D, parts, units)`.
+        """
+        kernel, bias = self._kernel_and_bias()
+        depth, parts, units = kernel.shape
+        if keras.config.backend() != "torch":
+            flat = ops.reshape(inputs, (-1, depth))
+            outputs = ops.matmul(flat, ops.reshape(kernel, (depth, -1)))
+            if bias is not None:
+                outputs = outputs + ops.reshape(bias, (-1,))
+            shape = (*ops.shape(inputs)[:-1], parts, units)
+            outputs = self.activation(ops.reshape(outputs, shape))
+        elif _backend.keeps_gradients(inputs, kernel):
+            outputs = self._linear(inputs, kernel, bias)
+        else:
+            biases = [None] * parts
+            if bias is not None:
+                biases = ops.unstack(bias, axis=0)
+            return [
+                self.activation(_backend.linear(inputs, its_kernel, its_bias))
+                for its_kernel, its_bias in zip(
+                    ops.unstack(kernel, axis=1), biases
+                )
+            ]
+        return ops.unstack(outputs, parts, axis=-2)
 
     def quantize(self, mode, **kwargs):
         # Keras refuses subclasses here unless told that they are alike.

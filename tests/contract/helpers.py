@@ -1,5 +1,6 @@
 """Layers and tensors made from a case."""
 
+import functools
 import warnings
 
 import keras
@@ -195,6 +196,20 @@ def differ(first, second, tolerance=1e-5):
         if np.abs(a - b).max(initial=0.0) > tolerance * scale:
             return True
     return False
+
+
+def counted_calls(layer):
+    """A list that grows whenever the Python code of `layer.call` runs."""
+    calls = []
+    call = layer.call
+
+    @functools.wraps(call)
+    def counted(*args, **kwargs):
+        calls.append(layer.name)
+        return call(*args, **kwargs)
+
+    layer.call = counted
+    return calls
 
 
 def take_step(case, layer, values=None, **compile_arguments):

@@ -265,16 +265,14 @@ class AttentionCore(AttentionWeights):
         if self.query_key_normalization is not None:
             query = self.query_norm(query)
             key = self.key_norm(key)
+        # Sources by position: where TensorFlow computes a layer again for its
+        # gradients, keywords have none.
         if self.query_gate is not None:
-            query = self.query_gate(
-                query, source=inputs[0], inputs_mask=query_mask
-            )
+            query = self.query_gate(query, inputs[0], inputs_mask=query_mask)
         if self.key_gate is not None:
-            key = self.key_gate(key, source=inputs[1], inputs_mask=source_mask)
+            key = self.key_gate(key, inputs[1], inputs_mask=source_mask)
         if self.value_gate is not None:
-            value = self.value_gate(
-                value, source=inputs[2], inputs_mask=source_mask
-            )
+            value = self.value_gate(value, inputs[2], inputs_mask=source_mask)
         if self._rotary_width:
             axis = self.layout.axes[0]
             query, key = (
@@ -313,13 +311,11 @@ class AttentionCore(AttentionWeights):
                 owner=self,
             )
         elif self.output_gate is not None:
-            context = self.output_gate(
-                context, source=source, inputs_mask=query_mask
-            )
+            context = self.output_gate(context, source, inputs_mask=query_mask)
         output = self.output_dense(context)
         if self.projection_gate is not None:
             output = self.projection_gate(
-                output, source=source, inputs_mask=query_mask
+                output, source, inputs_mask=query_mask
             )
         # A policy map may give the last child another dtype than the layer.
         return self._cast(output)

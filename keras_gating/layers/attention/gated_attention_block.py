@@ -140,7 +140,9 @@ class GatedAttentionBlock(keras.layers.Layer):
             query_mask=mask,
             value_mask=mask,
             attention_mask=attention_mask,
-            use_causal_mask=use_causal_mask,
+            # `None` for False: JAX makes a tensor of a flag where it computes
+            # a layer again for its gradients.
+            use_causal_mask=use_causal_mask or None,
             training=training,
         )
         y = inputs + self.dropout_layer(y, training=training)

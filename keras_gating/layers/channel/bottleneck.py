@@ -1,6 +1,5 @@
 """The two-layer network of squeeze-and-excitation and of CBAM."""
 
-import keras
 from keras import activations
 from keras import constraints
 from keras import initializers
@@ -8,6 +7,7 @@ from keras import regularizers
 
 from keras_gating.functional import checks
 from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -100,10 +100,9 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
         inherit_trainable(self)
 
     def _logits(self, pooled):
-        """Pooled channels, positions kept as size 1, → `(B, C)`."""
-        axes = self._position_axes(len(pooled.shape))
-        pooled = keras.ops.squeeze(pooled, axis=axes)
-        return self.expansion(self.reduction(pooled))
+        """`(B, C)`, from pooled channels of the same shape."""
+        hidden = call_child(self, self.reduction, pooled)
+        return call_child(self, self.expansion, hidden)
 
     def get_config(self):
         config = {

@@ -2,6 +2,7 @@ import keras
 
 from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.spatial_gate import SpatialGate
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.trainable_flags import inherit_trainable
 
@@ -137,11 +138,16 @@ class CBAM(LowRankUpdates):
     def build(self, input_shape):
         self.channel_gate.build(tuple(input_shape))
         self.spatial_gate.build(tuple(input_shape))
+        self.input_spec = keras.layers.InputSpec(
+            ndim=len(input_shape), axes=self.channel_gate.input_spec.axes
+        )
         inherit_trainable(self)
 
     def call(self, inputs, training=None, mask=None):
-        gated = self.channel_gate(inputs, mask=mask)
-        return self.spatial_gate(gated, training=training, mask=mask)
+        gated = call_child(self, self.channel_gate, inputs, mask=mask)
+        return call_child(
+            self, self.spatial_gate, gated, training=training, mask=mask
+        )
 
     def compute_output_shape(self, input_shape):
         return self.channel_gate.compute_output_shape(input_shape)

@@ -9,6 +9,7 @@ from keras import regularizers
 from keras_gating.functional import checks
 from keras_gating.functional.pooling import position_mean
 from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.trainable_flags import inherit_trainable
 
 
@@ -136,10 +137,12 @@ class ECA(FeatureMapGate):
         axes = self._position_axes(rank)
         visible = self._visible(inputs, mask)
         mean = position_mean(inputs, axes, visible)
-        signal = ops.expand_dims(ops.squeeze(mean, axis=axes), -1)
+        signal = ops.expand_dims(mean, -1)
         if self.padding == "circular":
             signal = self._wrapped(signal)
-        logits = ops.squeeze(self.convolution(signal), axis=-1)
+        logits = ops.squeeze(
+            call_child(self, self.convolution, signal), axis=-1
+        )
         return self._apply(inputs, self._spread(logits, rank), visible)
 
     def get_config(self):

@@ -5,31 +5,12 @@ from keras import ops
 from keras import regularizers
 
 from keras_gating.functional import checks
-from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import hide
 from keras_gating.functional.pooling import position_max
+from keras_gating.functional.pooling import position_mean
 from keras_gating.layers.channel.base import FeatureMapGate
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.trainable_flags import inherit_trainable
-
-
-class _Conv2D(keras.layers.Conv2D):
-    """Convolves the input channels one by one in float64.
-
-    On torch, on the CPU, Keras' layout of a kernel of several input channels
-    has no gradient in float64.
-    """
-
-    def convolution_op(self, inputs, kernel):
-        count = kernel.shape[-2]
-        if self.compute_dtype != "float64" or count == 1:
-            return super().convolution_op(inputs, kernel)
-        return sum(
-            super(_Conv2D, self).convolution_op(one, its_kernel)
-            for one, its_kernel in zip(
-                ops.split(inputs, count, axis=-1),
-                ops.split(kernel, count, axis=-2),
-            )
-        )
 
 
 class _BatchNormalization(keras.layers.BatchNormalization):
@@ -42,7 +23,7 @@ class _BatchNormalization(keras.layers.BatchNormalization):
 
 _CONVOLUTIONS = {
     3: keras.layers.Conv1D,
-    4: _Conv2D,
+    4: keras.layers.Conv2D,
     5: keras.layers.Conv3D,
 }
 
@@ -144,13 +125,15 @@ class SpatialGate(FeatureMapGate):
         initializer = self.gate_initializer
         if isinstance(initializer, initializers.Initializer):
             initializer = initializer.clone()
-        # The maps are few, so they are brought to the one layout in which
-        # every backend convolves on every device.
+        # The maps are few, so they are brought to a layout in which the
+        # backend convolves on every device. torch has one of its own, and in
+        # the other no gradient of such a kernel in float64.
+        is_torch = keras.config.backend() == "torch"
         self.convolution = _CONVOLUTIONS[len(input_shape)](
             1,
             self.kernel_size,
             padding="same",
-            data_format="channels_last",
+            data_format="channels_first" if is_torch else "channels_last",
             use_bias=False,
             kernel_initializer=initializer,
             kernel_regularizer=self.kernel_regularizer,
@@ -161,7 +144,12 @@ class SpatialGate(FeatureMapGate):
         positions = [
             input_shape[axis] for axis in self._position_axes(len(input_shape))
         ]
-        self.convolution.build((None, *positions, 1 if self.light else 2))
+        count = 1 if self.light else 2
+        self.convolution.build(
+            (None, count, *positions)
+            if self._map_axis == 1
+            else (None, *positions, count)
+        )
         if self.batch_norm:
             self.normalization = _BatchNormalization(
                 epsilon=1e-5, dtype=self.dtype_policy, name="batch_norm"
@@ -169,26 +157,39 @@ class SpatialGate(FeatureMapGate):
             self.normalization.build((None, *positions, 1))
         inherit_trainable(self)
 
+    @property
+    def _map_axis(self):
+        is_first = self.convolution.data_format == "channels_first"
+        return 1 if is_first else -1
+
     def call(self, inputs, training=None, mask=None):
         rank = len(inputs.shape)
         channel = self._channel_axis(rank)
         visible = self._visible(inputs, mask)
         values = inputs if visible is None else hide(inputs, visible)
-        mean = ops.mean(to_float32(values), axis=channel)
-        mean = ops.cast(mean, inputs.dtype)
+        mean = position_mean(values, (channel,))
         maximum = position_max(values, (channel,))
-        maximum = ops.squeeze(maximum, axis=channel)
         if self.light:
             maps = [0.5 * mean + 0.5 * maximum]
         elif self.map_order == "mean_max":
             maps = [mean, maximum]
         else:
             maps = [maximum, mean]
-        logits = self.convolution(ops.stack(maps, axis=-1))
+        axis = self._map_axis
+        maps = ops.stack(maps, axis=axis)
+        logits = call_child(self, self.convolution, maps)
+        logits = ops.squeeze(logits, axis=axis)
         if self.normalization is not None:
             seen = None if visible is None else ops.squeeze(visible, channel)
-            logits = self.normalization(logits, training=training, mask=seen)
-        logits = ops.expand_dims(ops.squeeze(logits, axis=-1), channel)
+            logits = call_child(
+                self,
+                self.normalization,
+                ops.expand_dims(logits, -1),
+                training=training,
+                mask=seen,
+            )
+            logits = ops.squeeze(logits, axis=-1)
+        logits = ops.expand_dims(logits, channel)
         return self._apply(inputs, logits, visible, mask=visible)
 
     def get_config(self):

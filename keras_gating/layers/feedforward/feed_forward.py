@@ -5,6 +5,8 @@ from keras import initializers
 from keras import regularizers
 
 from keras_gating.functional import checks
+from keras_gating.functional.gate import as_dtype
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
@@ -77,8 +79,10 @@ class FeedForwardBase(LowRankUpdates, QuantizedChildren):
 
     def call(self, inputs, training=None, mask=None):
         hidden = self._expand(inputs, mask)
-        hidden = self.dropout_layer(hidden, training=training)
-        return keras.ops.cast(self.projection(hidden), self.compute_dtype)
+        if self.dropout:
+            hidden = self.dropout_layer(hidden, training=training)
+        outputs = call_child(self, self.projection, hidden)
+        return as_dtype(outputs, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         checks.features("inputs", input_shape)
@@ -104,7 +108,7 @@ class FeedForwardBase(LowRankUpdates, QuantizedChildren):
         raise NotImplementedError
 
     def _expand(self, inputs, mask):
-        return self.hidden(inputs)
+        return call_child(self, self.hidden, inputs)
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")

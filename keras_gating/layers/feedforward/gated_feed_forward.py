@@ -1,6 +1,7 @@
 import keras
 
 from keras_gating.functional import checks
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.feedforward import variants
 from keras_gating.layers.feedforward.feed_forward import FeedForwardBase
 from keras_gating.layers.feedforward.gated_linear_unit import GLU
@@ -163,4 +164,4 @@ class GatedFeedForward(FeedForwardBase):
         )
 
     def _expand(self, inputs, mask):
-        return self.hidden(inputs, mask=mask)
+        return call_child(self, self.hidden, inputs, mask=mask)

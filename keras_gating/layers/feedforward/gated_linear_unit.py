@@ -8,8 +8,10 @@ from keras import regularizers
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional.glu import clamp
+from keras_gating.layers.child_calls import is_plain
 from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.low_rank import LowRankUpdates
+from keras_gating.layers.projection import Projection
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -95,7 +97,7 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
         inherit_trainable(self)
 
     def call(self, inputs, mask=None):
-        value, gate = ops.unstack(self.projection(inputs), 2, axis=-2)
+        value, gate = self._halves(inputs)
         if self.gate_first:
             value, gate = gate, value
         value, gate = clamp(value, gate, self.limit)
@@ -107,6 +109,12 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
             owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
         )
+
+    def _halves(self, inputs):
+        child = self.projection
+        if type(child) is Projection and is_plain(child, self):
+            return child.call_in_parts(inputs)
+        return ops.unstack(child(inputs), 2, axis=-2)
 
     def compute_output_shape(self, input_shape):
         checks.features("inputs", input_shape)
