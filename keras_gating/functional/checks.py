@@ -1,9 +1,13 @@
 """Checks of arguments that several parts of the package share."""
 
-import math
 import numbers
 
+import numpy as np
 from keras import initializers
+
+# Sizes beyond it are a mistake, and overflow the backends' integers.
+LARGEST_SIZE = 2**31 - 1
+_LARGEST_NUMBER = float(np.finfo("float32").max)
 
 
 def one_of(name, value, choices):
@@ -16,14 +20,45 @@ def one_of(name, value, choices):
     return value
 
 
+def boolean(name, value, optional=False):
+    """Returns `value` if it is True or False, else raises.
+
+    Anything else has a truth value too, and that of `"no"` is True.
+    """
+    if optional and value is None:
+        return value
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(
+            f"`{name}` must be True{',' if optional else ' or'} False"
+            f"{' or None' if optional else ''}. Received: {name}={value!r}"
+        )
+    return bool(value)
+
+
+def seed(value):
+    """Returns `value` if it is a seed of all backends or `None`, else raises.
+
+    Keras takes others, which fail once a random number is needed.
+    """
+    if value is None:
+        return value
+    if not is_integer(value) or not 0 <= value <= LARGEST_SIZE:
+        raise ValueError(
+            "`seed` must be `None` or an integer from 0 to "
+            f"{LARGEST_SIZE}. Received: seed={value!r}"
+        )
+    return int(value)
+
+
 def positive_integer(name, value, optional=False):
     """Returns `value` if it is an integer of 1 or more, else raises."""
     if optional and value is None:
         return value
-    if not is_integer(value) or value <= 0:
+    if not is_integer(value) or not 0 < value <= LARGEST_SIZE:
         raise ValueError(
             f"Received an invalid value for argument `{name}`, expected a "
-            f"positive integer{' or `None`' if optional else ''}. Received: "
+            f"positive integer{' or `None`' if optional else ''}, at most "
+            f"{LARGEST_SIZE}. Received: "
             f"{name}={value!r}"
         )
     return int(value)
@@ -43,8 +78,18 @@ def positive_number(name, value):
     """Returns `value` if it is a finite number above 0, else raises."""
     if not is_number(value) or value <= 0:
         raise ValueError(
-            f"`{name}` must be a positive, finite number. Received: "
-            f"{name}={value!r}"
+            f"`{name}` must be a positive, finite number (in float32). "
+            f"Received: {name}={value!r}"
+        )
+    return value
+
+
+def factor(name, value):
+    """Returns `value` if it is a finite number other than 0, else raises."""
+    if not is_number(value) or value == 0:
+        raise ValueError(
+            f"`{name}` must be a finite number other than 0 (in float32). "
+            f"Received: {name}={value!r}"
         )
     return value
 
@@ -55,14 +100,10 @@ def is_integer(value):
 
 
 def is_number(value):
-    """Whether `value` is a finite real number (booleans are not)."""
+    """Whether `value` is a real number, finite in float32 (no boolean is)."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        # An integer beyond all floats.
-        return False
+    return bool(abs(value) <= _LARGEST_NUMBER)
 
 
 def float_dtype(name, value):

@@ -121,8 +121,10 @@ class CurvatureGate(Gate):
         self.chart = checks.one_of(
             "chart", chart, ("gnomonic", "stereographic")
         )
-        self.lift = lift
-        self.curvature_trainable = curvature_trainable
+        self.lift = checks.boolean("lift", lift)
+        self.curvature_trainable = checks.boolean(
+            "curvature_trainable", curvature_trainable
+        )
         self.curvature_speed = checks.positive_number(
             "curvature_speed", curvature_speed
         )

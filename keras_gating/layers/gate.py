@@ -124,8 +124,8 @@ class Gate(QuantizedChildren):
         )
         self.source = checks.one_of("source", source, ("input", "constant"))
         self.rank = checks.positive_integer("rank", rank, optional=True)
-        self.use_bias = use_bias
-        self.scale = scale
+        self.use_bias = checks.boolean("use_bias", use_bias)
+        self.scale = checks.factor("scale", scale)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.dropout = checks.probability("dropout", dropout)
@@ -133,13 +133,8 @@ class Gate(QuantizedChildren):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.seed = seed
+        self.seed = checks.seed(seed)
         self.supports_masking = True
-        if not checks.is_number(scale) or scale == 0:
-            raise ValueError(
-                "`scale` must be a finite number other than 0. Received: "
-                f"scale={scale!r}"
-            )
         if source == "constant":
             self._check_constant()
         else:

@@ -80,7 +80,7 @@ class GatedAttentionBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.dropout = checks.probability("dropout", dropout)
-        self.norm_first = norm_first
+        self.norm_first = checks.boolean("norm_first", norm_first)
         self.normalization_epsilon = checks.positive_number(
             "normalization_epsilon", normalization_epsilon
         )

@@ -19,12 +19,10 @@ def check_arguments(layer):
     )
     checks.positive_integer("chunk_size", layer.chunk_size, optional=True)
     divisor = layer.divisor
-    is_count = checks.is_integer(divisor) and divisor > 0
-    if not is_count and divisor not in ("visible", "length"):
-        raise ValueError(
-            '`divisor` must be "visible", "length" or a positive integer. '
-            f"Received: divisor={divisor!r}"
-        )
+    if isinstance(divisor, str):
+        checks.one_of("divisor", divisor, ("visible", "length"))
+    else:
+        checks.positive_integer("divisor", divisor)
     if "rope" in as_positions(layer.position) and layer.key_dim % 2:
         raise ValueError(
             "Rotary embedding rotates pairs of features: `key_dim` must be "
@@ -39,7 +37,8 @@ def check_arguments(layer):
             "Received: normalization_epsilon="
             f"{layer.normalization_epsilon}"
         )
-    if layer.block_size != "auto":
+    block_size = layer.block_size
+    if not isinstance(block_size, str) or block_size != "auto":
         checks.positive_integer("block_size", layer.block_size, optional=True)
     if activation == "softmax":
         if layer.chunk_size is not None:

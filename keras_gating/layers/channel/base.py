@@ -25,12 +25,7 @@ class FeatureMapGate(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.gate_activation = activations.get(gate_activation)
-        if not checks.is_number(gate_scale) or gate_scale == 0:
-            raise ValueError(
-                "`gate_scale` must be a finite number other than 0. Received: "
-                f"gate_scale={gate_scale!r}"
-            )
-        self.gate_scale = gate_scale
+        self.gate_scale = checks.factor("gate_scale", gate_scale)
         self.gate_initializer = initializers.get(gate_initializer)
         self.data_format = keras.config.image_data_format()
         if data_format is not None:

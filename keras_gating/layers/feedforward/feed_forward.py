@@ -37,7 +37,7 @@ class FeedForwardBase(QuantizedChildren):
         self.output_dim = checks.positive_integer(
             "output_dim", output_dim, optional=True
         )
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self.dropout = checks.probability("dropout", dropout)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
@@ -46,7 +46,7 @@ class FeedForwardBase(QuantizedChildren):
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
         checks.bias_arguments(self)
-        self.seed = seed
+        self.seed = checks.seed(seed)
         self.supports_masking = True
         self.hidden = self.projection = None
 
