@@ -143,7 +143,7 @@ class Gate(QuantizedChildren):
         self.reduction = None
         self.projection = None
         self.bias = None
-        self._gated_sizes = None
+        self._gated_sizes = self._source_size = None
         self.seed_generator = (
             keras.random.SeedGenerator(seed) if dropout > 0.0 else None
         )
@@ -165,6 +165,7 @@ class Gate(QuantizedChildren):
                 constraint=self.bias_constraint,
             )
             return
+        self._source_size = source_shape[-1]
         common = {
             "kernel_regularizer": self.kernel_regularizer,
             "kernel_constraint": self.kernel_constraint,
@@ -316,12 +317,15 @@ class Gate(QuantizedChildren):
                 f"features. Received: inputs.shape={inputs_shape}, "
                 f"source.shape={source_shape}"
             )
-        built = self._gated_sizes
-        if built is not None and inputs_shape[leading:] != built:
+        built, width = self._gated_sizes, self._source_size
+        if built is not None and (
+            inputs_shape[leading:] != built
+            or not checks.compatible(source_shape[-1:], (width,))
+        ):
             raise ValueError(
-                f"The gate was built for gated axes of the sizes {built}. "
-                f"Received: inputs.shape={inputs_shape}, "
-                f"source.shape={source_shape}"
+                f"The gate was built for gated axes of the sizes {built} and "
+                f"a source of {width} features. Received: inputs.shape="
+                f"{inputs_shape}, source.shape={source_shape}"
             )
         return leading
 

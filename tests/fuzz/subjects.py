@@ -264,7 +264,9 @@ ATTENTION = {
     "use_bias": BOOLEAN,
     "attention_axes": optional(
         # Which axes there are, the shape of the input says.
-        kinds.Kind((1, -2, (1,), [1]), kinds.among(0, -1, [2], 10**30, -(10**30)))
+        kinds.Kind(
+            (1, -2, (1,), [1]), kinds.among(0, -1, [2], 10**30, -(10**30))
+        )
     ),
     "sliding_window": optional(SIZE),
     "flash_attention": optional(kinds.Kind((False,), kinds.among(True))),

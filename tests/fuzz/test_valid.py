@@ -56,9 +56,7 @@ def is_batched(name, x):
 
 
 def restored(layer):
-    config = json.loads(
-        json.dumps(keras.saving.serialize_keras_object(layer))
-    )
+    config = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
     return keras.saving.deserialize_keras_object(config)
 
 

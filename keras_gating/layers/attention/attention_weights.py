@@ -23,6 +23,7 @@ _NORMALIZATIONS = {
 class AttentionWeights(QuantizedChildren, FrozenParts):
     """The sub-layers of `GatedAttention` and how they are built."""
 
+    _tensor_arguments = ("query", "value", "key")
     _quantized_children = (
         "query_dense",
         "key_dense",

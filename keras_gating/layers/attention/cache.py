@@ -22,7 +22,8 @@ def check(cache, index, layer, query_shape):
     """Raises unless the positions of this call can be written at `index`."""
     batch_size, length = query_shape[:2]
     check_nest(cache, index, ("key", "value", "mask"))
-    max_length = cache["key"].shape[1]
+    sizes = tuple(cache["mask"].shape)
+    max_length = sizes[1] if len(sizes) == 2 else None
     check_shapes(
         cache,
         {
@@ -59,6 +60,14 @@ def check_nest(cache, index, names):
             "`cache` must be what `init_cache` or an earlier call returned. "
             f"Received: {type(cache).__name__}"
         )
+    for name in names:
+        x = cache[name]
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise ValueError(
+                "`cache` must hold tensors. Received: "
+                f"cache[{name!r}]={x!r}"
+            )
+        checks.is_float(f"cache[{name!r}]", x)
 
 
 def check_shapes(cache, expected):

@@ -7,7 +7,6 @@ from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.masks import check_attention_mask
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
-from keras_gating.layers.attention import shapes
 
 
 def check_arguments(layer):
@@ -106,10 +105,11 @@ def check_call(
     cache_update_index,
 ):
     """Raises unless the arguments of a call fit together and the weights."""
+    checks.boolean("use_causal_mask", use_causal_mask)
     check_inputs(layer, inputs_shape)
     batch_size, length, _ = inputs_shape
     if mask is not None:
-        mask_shape = shapes.shape_of("mask", mask)
+        mask_shape = checks.shape_of("mask", mask)
         if not checks.compatible(mask_shape, (batch_size, length)):
             raise ValueError(
                 "`mask` must have the shape (batch, length), "
@@ -127,7 +127,7 @@ def check_call(
         )
     if attention_mask is None:
         return
-    mask_shape = shapes.shape_of("attention_mask", attention_mask)
+    mask_shape = checks.shape_of("attention_mask", attention_mask)
     if layer.chunk_size is not None:
         _check_chunked_mask(mask_shape, (batch_size, 1, length), cache)
     else:

@@ -10,9 +10,10 @@ from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import with_rank
+from keras_gating.layers.checked_inputs import CheckedInputs
 
 
-class FeatureMapGate(keras.layers.Layer):
+class FeatureMapGate(CheckedInputs):
     """A gate on sequences, images or volumes; subclasses make the logits."""
 
     def __init__(
@@ -65,9 +66,10 @@ class FeatureMapGate(keras.layers.Layer):
                 f"3, 4 or 5. Received: inputs.shape={tuple(input_shape)}"
             )
         channels = input_shape[self._channel_axis(rank)]
-        if channels is None:
+        if channels is None or 0 in tuple(input_shape)[1:]:
             raise ValueError(
-                "The number of channels must be known. Received: inputs.shape="
+                "The number of channels must be known, and there must be a "
+                "channel and a position at least. Received: inputs.shape="
                 f"{tuple(input_shape)}, data_format={self.data_format!r}"
             )
         return channels
@@ -85,6 +87,7 @@ class FeatureMapGate(keras.layers.Layer):
         The mask that Keras carries along after an embedding or a recurrent
         layer has the first of these axes only.
         """
+        self._channels(inputs.shape)
         if mask is None:
             return None
         rank = len(inputs.shape)

@@ -75,6 +75,8 @@ class FeedForwardBase(QuantizedChildren):
         inherit_trainable(self)
 
     def call(self, inputs, training=None, mask=None):
+        if mask is not None:
+            checks.padding_mask("mask", mask, inputs.shape)
         hidden = self._expand(inputs, mask)
         hidden = self.dropout_layer(hidden, training=training)
         return keras.ops.cast(self.projection(hidden), self.compute_dtype)
