@@ -229,10 +229,9 @@ def _limited(x, curvature, below, above):
     outside = fixed < -below
     bound = ops.where(fixed < 0.0, bound, above)
     outside = ops.logical_or(outside, fixed > above)
-    sign = ops.where(fixed < 0.0, -1.0, 1.0)
     # Both branches are differentiated, so neither may divide by zero.
-    wanted = ops.sqrt(ops.where(outside, sign * bound, 1.0))
-    own = ops.sqrt(ops.where(outside, sign * part, 1.0))
+    wanted = ops.sqrt(ops.abs(ops.where(outside, bound, 1.0)))
+    own = ops.sqrt(ops.abs(ops.where(outside, part, 1.0)))
     return (
         x / ops.where(outside, scale, 1.0) * (wanted / own),
         ops.where(outside, bound, z),
