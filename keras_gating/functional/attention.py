@@ -100,7 +100,14 @@ def dot_product_attention(
         layout = AttentionLayout.resolve(len(query.shape) - 1, None)
     scores_shape = _scores_shape(query, key, value, layout)
     if mask is not None:
-        mask = layout.with_heads(as_boolean_mask(mask, "mask"))
+        mask = as_boolean_mask(mask, "mask")
+        if not 2 * layout.count <= len(mask.shape) <= layout.scores_rank:
+            raise ValueError(
+                "`mask` must have the sizes of queries and keys and may have "
+                f"those of the batch and the heads before, {scores_shape}. "
+                f"Received: mask.shape={tuple(mask.shape)}"
+            )
+        mask = layout.with_heads(mask)
         checks.broadcasts("mask", mask.shape, "the scores", scores_shape)
     query = scaled_query(query, scale)
     if dropout is None and not return_scores and can_fuse(query, value, layout):

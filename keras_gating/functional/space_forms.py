@@ -194,8 +194,8 @@ def away_from_zero(x, terms):
         x: what its terms leave.
         terms: the size of them, so that quotients stay in range.
     """
-    least = _TINY * terms
-    return ops.where(_fixed(x) > _fixed(least), x, least)
+    least = _TINY * _fixed(terms)
+    return ops.where(_fixed(x) > least, x, least)
 
 
 def curved_square(x, curvature):

@@ -48,8 +48,15 @@ def check(cache, index, layer, query_shape):
         )
 
 
-def check_nest(cache, index, names):
-    """Raises unless there is an index, and a cache of these tensors."""
+def check_nest(cache, index, names, floats=("key", "value")):
+    """Raises unless there is an index, and a cache of these tensors.
+
+    Args:
+        cache: what came.
+        index: `cache_update_index`.
+        names: names of all tensors.
+        floats: those of floating point; the others are counts and masks.
+    """
     if index is None:
         raise ValueError(
             "`cache` needs `cache_update_index`, the position of the first "
@@ -62,12 +69,12 @@ def check_nest(cache, index, names):
         )
     for name in names:
         x = cache[name]
-        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        is_tensor = hasattr(x, "shape") and hasattr(x, "dtype")
+        if not is_tensor or checks.is_float(name, x) != (name in floats):
             raise ValueError(
-                "`cache` must hold tensors. Received: "
-                f"cache[{name!r}]={x!r}"
+                "`cache` must hold the tensors that `init_cache` or an earlier "
+                f"call returned. Received: cache[{name!r}]={x!r}"
             )
-        checks.is_float(f"cache[{name!r}]", x)
 
 
 def check_shapes(cache, expected):

@@ -48,7 +48,8 @@ def check(cache, index, layer, inputs_shape):
         "position": (batch_size,),
         "max_length": (batch_size,),
     }
-    kv_cache.check_nest(cache, index, expected)
+    floats = ("sum", "chunk_sum", "chunk_key", "chunk_value")
+    kv_cache.check_nest(cache, index, expected, floats)
     kv_cache.check_shapes(cache, expected)
     position = kv_cache.position_of(index)
     start = _backend.concrete(cache["position"])
