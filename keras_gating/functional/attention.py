@@ -97,7 +97,9 @@ def dot_product_attention(
     query = as_float(query, "query")
     key, value = as_float(key, "key"), as_float(value, "value")
     if layout is None:
-        layout = AttentionLayout.resolve(len(query.shape) - 1, None)
+        # Of a lower rank nothing fits, which is said below.
+        rank = max(len(query.shape) - 1, 3)
+        layout = AttentionLayout.resolve(rank, None)
     scores_shape = _scores_shape(query, key, value, layout)
     if mask is not None:
         mask = as_boolean_mask(mask, "mask")

@@ -100,9 +100,7 @@ def mixed_chunk_attention(
     else:
         sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
     context = context + across_chunks(linear_query, sums, counts, divisors[1])
-    context = ops.reshape(
-        context, (ops.shape(context)[0], -1, context.shape[3])
-    )
+    context = merge_chunks(context)
     # A slice costs a copy in the gradient.
     return context if _is_multiple(length, chunk_size) else context[:, :length]
 
@@ -137,7 +135,15 @@ def split_chunks(x, chunk_size):
         missing = -shape[1] % chunk_size
         zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
-    return ops.reshape(x, (shape[0], -1, chunk_size, *shape[2:]))
+    # Not -1, which no size is for an empty batch.
+    count = ops.shape(x)[1] // chunk_size
+    return ops.reshape(x, (shape[0], count, chunk_size, *shape[2:]))
+
+
+def merge_chunks(x):
+    """`(B, chunks · C, …)` from `(B, chunks, C, …)`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
 
 
 def within_chunks(
@@ -258,8 +264,7 @@ def _as_one(x):
     """`(B, 1, chunks · C, …)`: all chunks in one."""
     if x is None:
         return None
-    shape = ops.shape(x)
-    return ops.reshape(x, (shape[0], 1, -1, *shape[3:]))
+    return ops.expand_dims(merge_chunks(x), 1)
 
 
 def _with_padding(key_mask, value, chunk_size):

@@ -26,7 +26,7 @@ MARGINS = {
 }
 # What is left of a sum by chance only, in all dtypes.
 _TINY = 1e-20
-# The squares of entries up to this, and their sums, are in range.
+# The squares of vectors up to this are in range.
 _LONG = 1e15
 # Enough for the rounding of float64 on -1 ≤ z < π²/4, by a wide margin for
 # smaller z; and for |z| < 0.04.
@@ -211,11 +211,11 @@ def curved_square(x, curvature):
 
 
 def magnitude(x):
-    """1, or of long vectors the largest entry, `(…, 1)`."""
-    largest = ops.max(ops.abs(_fixed(x)), axis=-1, keepdims=True)
+    """1, or for long vectors about their length, `(…, 1)`."""
+    total = ops.sum(ops.abs(_fixed(x)), axis=-1, keepdims=True)
     # NaN and infinity are not to be hidden here.
-    is_long = ops.logical_and(largest > _LONG, ops.isfinite(largest))
-    return ops.where(is_long, largest, 1.0)
+    is_long = ops.logical_and(total > _LONG, ops.isfinite(total))
+    return ops.where(is_long, total, 1.0)
 
 
 def _limited(x, curvature, below, above):

@@ -143,11 +143,10 @@ def step(
     context = context + chunks.across_chunks(
         place(linear_query), before, counts_before, divisors[1]
     )
-    shape = ops.shape(context)
-    context = ops.reshape(context, (batch_size, -1, shape[3]))
+    context = chunks.merge_chunks(context)
     if not is_single:
         context = ops.slice(
-            context, (0, first, 0), (batch_size, length, shape[3])
+            context, (0, first, 0), (batch_size, length, context.shape[2])
         )
     complete = ops.convert_to_tensor((first + length) // size, "int32")
     last = ops.minimum(complete, count - 1)

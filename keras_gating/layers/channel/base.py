@@ -8,6 +8,7 @@ from keras import ops
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
+from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import with_rank
 from keras_gating.layers.checked_inputs import CheckedInputs
@@ -91,7 +92,7 @@ class FeatureMapGate(CheckedInputs):
         if mask is None:
             return None
         rank = len(inputs.shape)
-        mask = ops.cast(mask, "bool")
+        mask = as_boolean_mask(mask, "mask")
         axes = (0, *self._position_axes(rank))
         sizes = [inputs.shape[axis] for axis in axes]
         agree = all(a == b or None in (a, b) for a, b in zip(mask.shape, sizes))
