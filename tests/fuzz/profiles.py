@@ -8,7 +8,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings
 
 _PROFILES = {
-    "default": {"max_examples": 12, "derandomize": True},
+    "default": {"max_examples": 8, "derandomize": True},
     "long": {"max_examples": 1000},
 }
 _NAME = os.environ.get("HYPOTHESIS_PROFILE", "default")
