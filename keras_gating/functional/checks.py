@@ -23,13 +23,14 @@ def one_of(name, value, choices):
 
 
 def boolean(name, value, optional=False):
-    """Returns `value` if it is True or False, else raises.
+    """Returns `value` as a boolean if it is one, or 0 or 1, else raises.
 
     Anything else has a truth value too, and that of `"no"` is True.
     """
     if optional and value is None:
         return value
-    if not isinstance(value, (bool, np.bool_)):
+    is_bit = is_integer(value) and value in (0, 1)
+    if not is_bit and not isinstance(value, (bool, np.bool_)):
         raise ValueError(
             f"`{name}` must be True{',' if optional else ' or'} False"
             f"{' or None' if optional else ''}. Received: {name}={value!r}"

@@ -38,7 +38,7 @@ CASES += [
     (functional.dot_product_attention, ATTENTION, change)
     for change in (
         {"is_causal": "yes"},
-        {"return_scores": 1},
+        {"return_scores": 2},
         {"query": normal(2, 3, 4)},
         {"key": normal(3, 3, 2, 4)},
         {"value": normal(2, 4, 2, 4)},
@@ -49,7 +49,7 @@ CASES += [
 CASES += [
     (functional.quadratic_attention, QUADRATIC, change)
     for change in (
-        {"is_causal": 0},
+        {"is_causal": 0.0},
         {"key": normal(2, 3, 5)},
         {"value": normal(2, 4, 4)},
         {"mask": np.ones((2, 4, 3), bool)},
@@ -79,7 +79,7 @@ CASES += [
     )
 ]
 CASES += [
-    (functional.glu, {"inputs": X}, {"gate_first": 1}),
+    (functional.glu, {"inputs": X}, {"gate_first": -1}),
     (functional.glu, {"inputs": X}, {"limit": 0}),
     (functional.glu, {"inputs": X}, {"axis": [1]}),
     (functional.gnomonic, {"inputs": X, "curvature": 0.5}, {"lift": "yes"}),

@@ -297,7 +297,7 @@ OTHERS = {
             "input_shape": (2, 3, 4),
             "measure": False,
         },
-        {"measure": kinds.Kind((False,), kinds.among(True))},
+        {"measure": kinds.Kind((False,), kinds.among(True, 0))},
     ),
     diagnostics.GateMonitor: (
         lambda: {"data": DATA},

@@ -56,7 +56,7 @@ def among(*values):
 
 
 SIZE = Kind((1, 2, 3, 4))
-BOOLEAN = Kind((True, False), among(True))
+BOOLEAN = Kind((True, False), among(True, 0))
 FACTOR = Kind((1.0, 2.0, -0.5, 3), lambda v: is_finite(v) and v != 0)
 POSITIVE = Kind((1.0, 0.5, 3), lambda v: is_finite(v) and v > 0)
 NUMBER = Kind((0.0, -0.5, 1), is_finite)

@@ -269,7 +269,7 @@ ATTENTION = {
         )
     ),
     "sliding_window": optional(SIZE),
-    "flash_attention": optional(kinds.Kind((False,), kinds.among(True))),
+    "flash_attention": optional(kinds.Kind((False,), kinds.among(True, 0))),
     **WEIGHTS,
     "activity_regularizer": kinds.REGULARIZER,
     "use_gate": BOOLEAN,

@@ -78,14 +78,14 @@ def test_integers_keep_their_mask():
         ("Gate", {"seed": -1}),
         ("Gate", {"seed": 2**32}),
         ("Gate", {"scale": 1e300}),
-        ("CurvatureGate", {"curvature_trainable": 1}),
+        ("CurvatureGate", {"curvature_trainable": 2}),
         ("GLU", {"gate_first": "yes"}),
         ("GatedFeedForward", {"use_bias": 0.0}),
         ("SqueezeExcite", {"use_bias": None}),
         ("ECA", {"b": 1e300}),
         ("CBAM", {"light": "no"}),
         ("GatedAttention", {"use_gate": "yes"}),
-        ("GatedAttention", {"flash_attention": 1}),
+        ("GatedAttention", {"flash_attention": 1.0}),
         ("GatedAttention", {"output_shape": 2**31}),
         ("GatedAttention", {"rope_fraction": True}),
         ("GatedAttentionBlock", {"norm_first": []}),
@@ -121,9 +121,17 @@ def test_sizes_that_no_weight_has(layer, x):
 @pytest.mark.parametrize("name", [x for x in LAYERS if "Attention" in x])
 def test_flags_of_a_call(name):
     layer = make(name)
-    for flag in ("yes", 1, None, X):
+    for flag in ("yes", 2, None, X):
         with pytest.raises(ValueError, match="`use_causal_mask` must be"):
             call(layer, X, use_causal_mask=flag)
+
+
+@once
+def test_zero_and_one_are_flags():
+    assert layers.GLU(3, use_bias=0).use_bias is False
+    layer = make("GatedAttention")
+    causal = call(layer, X, use_causal_mask=1, return_attention_scores=1)[1]
+    assert np.all(to_numpy(causal)[..., 0, 1:] == 0.0)
 
 
 @once
