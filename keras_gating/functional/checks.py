@@ -1,6 +1,7 @@
 """Checks of arguments that several parts of the package share."""
 
 import numbers
+import typing
 
 import keras
 import numpy as np
@@ -78,7 +79,7 @@ def whole(name, value, smallest=-LARGEST_SIZE):
     if hasattr(value, "dtype"):
         dtype = keras.backend.standardize_dtype(value.dtype)
         fits = "int" in dtype and len(value.shape) == 0
-    elif isinstance(value, numbers.Number):
+    elif isinstance(value, (int, float, complex)):
         fits = is_integer(value) and smallest <= value <= LARGEST_SIZE
     else:
         fits = hasattr(value, "__index__")
@@ -129,7 +130,8 @@ def is_number(value):
     """Whether `value` is a real number, finite in float32 (no boolean is)."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
-    return bool(abs(value) <= _LARGEST_NUMBER)
+    size: typing.Any = abs(value)
+    return bool(size <= _LARGEST_NUMBER)
 
 
 def float_dtype(name, value):

@@ -89,8 +89,7 @@ def quadratic_attention(
     query = scaled_query(query)
     if mask is not None:
         mask = as_boolean_mask(mask, "mask")
-        batch_size, num_queries, num_keys = *query.shape[:2], key.shape[1]
-        pairs = (batch_size, num_queries, num_keys)
+        pairs = (query.shape[0], query.shape[1], key.shape[1])
         if len(mask.shape) != 3:
             raise ValueError(
                 f"`mask` must have the shape (B, T, S), {pairs}. Received: "

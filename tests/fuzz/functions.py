@@ -74,7 +74,7 @@ FUNCTIONAL = {
         lambda: {"inputs": QUERY},
         {
             "activation": kinds.ACTIVATION,
-            "axis": kinds.Kind((-1,), kinds.among(-1)),
+            "axis": kinds.Kind((-1,), kinds.among(-1, 0)),
             "gate_first": BOOLEAN,
             "limit": optional(kinds.POSITIVE),
             "product_dtype": DTYPE,
