@@ -79,7 +79,7 @@ def whole(name, value, smallest=-LARGEST_SIZE):
     if hasattr(value, "dtype"):
         dtype = keras.backend.standardize_dtype(value.dtype)
         fits = "int" in dtype and len(value.shape) == 0
-    elif isinstance(value, (int, float, complex)):
+    elif isinstance(value, int):
         fits = is_integer(value) and smallest <= value <= LARGEST_SIZE
     else:
         fits = hasattr(value, "__index__")
