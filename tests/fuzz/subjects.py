@@ -367,7 +367,7 @@ def attended(pick, config):
         if pick((True, False)):
             call["key"] = normal(pick, *shape[:2], 3)
     source_length = call["value"].shape[1]
-    for name in pick(((), (), ("query_mask",), ("value_mask", "key_mask"))):
+    for name in pick((("value_mask", "key_mask"), ("query_mask",), ())):
         size = length if name == "query_mask" else source_length
         call[name] = padding(pick, 3, size)
     if pick((True, False)):
