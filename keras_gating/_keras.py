@@ -47,6 +47,11 @@ def functional_class():
 
 def sublayers(layer, include_self=True):
     """The layer itself and every layer inside of it, each once."""
+    if not isinstance(layer, keras.layers.Layer):
+        raise ValueError(
+            "`model` must be a model or layer of Keras. Received: "
+            f"model={layer!r}"
+        )
     return list(layer._flatten_layers(include_self=include_self))
 
 

@@ -85,10 +85,11 @@ def layout_map(device_mesh, model_axis="model"):
             "`device_mesh` must be a `keras.distribution.DeviceMesh`. "
             f"Received: device_mesh={device_mesh!r}"
         )
-    if model_axis not in device_mesh.axis_names:
+    names = device_mesh.axis_names
+    if not isinstance(model_axis, str) or model_axis not in names:
         raise ValueError(
             "`model_axis` must be an axis of the mesh, one of "
-            f"{', '.join(map(repr, device_mesh.axis_names))}. Received: "
+            f"{', '.join(map(repr, names))}. Received: "
             f"model_axis={model_axis!r}"
         )
     return _LayoutMap(device_mesh, model_axis)

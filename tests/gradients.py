@@ -1,5 +1,7 @@
 """Gradients of `sum(outputs * cotangent)` on every training backend."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -7,13 +9,15 @@ from tests.utils import tensor
 from tests.utils import to_numpy
 
 
-def gradients(layer, inputs, cotangent, **call_arguments):
+def gradients(layer, inputs, cotangent, compiled=False, **call_arguments):
     """Differentiates a built layer with respect to inputs and weights.
 
     Args:
         layer: A built layer whose call takes `*inputs` and returns a tensor.
         inputs: List of arrays.
         cotangent: Array of the shape of the output.
+        compiled: Whether to compile the gradient on JAX, where many operations
+            one by one take longer.
         call_arguments: Further call arguments, not differentiated.
 
     Returns:
@@ -23,7 +27,8 @@ def gradients(layer, inputs, cotangent, **call_arguments):
     inputs = [tensor(x, layer.compute_dtype) for x in inputs]
     cotangent = tensor(cotangent, layer.compute_dtype)
     backend = keras.backend.backend()
-    differentiate = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
+    jax = functools.partial(_jax, compiled=compiled)
+    differentiate = {"jax": jax, "tensorflow": _tensorflow, "torch": _torch}
     output, for_inputs, for_weights = differentiate[backend](
         layer, inputs, cotangent, call_arguments
     )
@@ -35,7 +40,7 @@ def gradients(layer, inputs, cotangent, **call_arguments):
     )
 
 
-def _jax(layer, inputs, cotangent, call_arguments):
+def _jax(layer, inputs, cotangent, call_arguments, compiled):
     import jax
 
     fixed = [v.value for v in layer.non_trainable_variables]
@@ -48,6 +53,8 @@ def _jax(layer, inputs, cotangent, call_arguments):
 
     weights = [v.value for v in layer.trainable_variables]
     differentiate = jax.grad(objective, argnums=(0, 1), has_aux=True)
+    if compiled:
+        differentiate = jax.jit(differentiate)
     (for_inputs, for_weights), output = differentiate(inputs, weights)
     return output, for_inputs, for_weights
 

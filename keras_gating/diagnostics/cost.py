@@ -89,6 +89,7 @@ def cost_table(layers, input_shape, measure=True, repeats=20):
     """
     layers = _by_name(layers)
     shapes = _shapes(input_shape)
+    checks.boolean("measure", measure)
     checks.positive_integer("repeats", repeats)
     costs, calls = {}, {}
     for name, layer in layers.items():

@@ -53,6 +53,10 @@ def attention_sink(scores, token=0, skip=0):
         return _share(scores.matrices(), token, skip)
     if not isinstance(scores, (list, tuple)):
         scores = [scores]
+    if not scores:
+        raise ValueError(
+            "`scores` must be one array or more. Received: scores=[]"
+        )
     return _share([as_scores(one) for one in scores], token, skip)
 
 

@@ -76,6 +76,7 @@ def gate_statistics(
     (600, 0.5)
     """
     check_thresholds(low, high)
+    checks.boolean("progress", progress)
     if not may_have_gates(model):
         raise no_gates(model)
     batches, count = input_batches(data, batch_size, steps)

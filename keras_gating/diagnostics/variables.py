@@ -1,5 +1,6 @@
 from keras_gating._keras import sublayers
 from keras_gating.diagnostics.watching import no_gates
+from keras_gating.functional import checks
 from keras_gating.layers.gate_kinds import gate_weights
 from keras_gating.layers.gate_kinds import has_gate
 from keras_gating.layers.gate_kinds import is_packed
@@ -37,6 +38,7 @@ def gate_variables(model, packed=False):
     >>> [weight.path for weight in diagnostics.gate_variables(layer)]
     ['attention/gate/projection/kernel', 'attention/gate/projection/bias']
     """
+    checks.boolean("packed", packed)
     found = {}
     for layer in sublayers(model):
         if has_gate(layer) and not layer.built:

@@ -7,7 +7,9 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.functional import checks
 from keras_gating.functional import cpu_kernels
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
@@ -91,11 +93,25 @@ def dot_product_attention(
     >>> tuple(context.shape), tuple(scores.shape)
     ((1, 3, 2, 4), (1, 2, 3, 3))
     """
-    query, key, value = map(ops.convert_to_tensor, (query, key, value))
+    checks.boolean("is_causal", is_causal)
+    checks.boolean("return_scores", return_scores)
+    query = as_float(query, "query")
+    key, value = as_float(key, "key"), as_float(value, "value")
     if layout is None:
-        layout = AttentionLayout.resolve(len(query.shape) - 1, None)
+        # Of a lower rank nothing fits, which is said below.
+        rank = max(len(query.shape) - 1, 3)
+        layout = AttentionLayout.resolve(rank, None)
+    scores_shape = _scores_shape(query, key, value, layout)
     if mask is not None:
-        mask = layout.with_heads(as_boolean_mask(mask, "mask"))
+        mask = as_boolean_mask(mask, "mask")
+        if not 2 * layout.count <= len(mask.shape) <= layout.scores_rank:
+            raise ValueError(
+                "`mask` must have the sizes of queries and keys and may have "
+                f"those of the batch and the heads before, {scores_shape}. "
+                f"Received: mask.shape={tuple(mask.shape)}"
+            )
+        mask = layout.with_heads(mask)
+        checks.broadcasts("mask", mask.shape, "the scores", scores_shape)
     if dropout is None and not return_scores and can_fuse(query, layout):
         form = None if flash_attention else cpu_kernels.choose(query, key)
         if form is not None:
@@ -125,6 +141,28 @@ def dot_product_attention(
         mask = intersection(mask, layout.with_heads(causal_mask(*shapes)))
     query = scaled_query(query, scale)
     return _explicit(query, key, value, mask, layout, dropout, return_scores)
+
+
+def _scores_shape(query, key, value, layout):
+    """The shape of the scores of projected tensors that fit together."""
+    shapes = [tuple(x.shape) for x in (query, key, value)]
+    same = (0, *layout.free, layout.rank - 1)
+    if (
+        any(len(shape) != layout.rank + 1 for shape in shapes)
+        or not checks.compatible(shapes[1][:-1], shapes[2][:-1])
+        or not checks.compatible(shapes[0][-1:], shapes[1][-1:])
+        or not all(
+            checks.compatible((shapes[0][axis],), (shapes[1][axis],))
+            for axis in same
+        )
+    ):
+        raise ValueError(
+            "`query`, `key` and `value` must have the shapes (B, T, heads, D), "
+            "(B, S, heads, D) and (B, S, heads, Dv), or of higher rank as "
+            "`layout` says. Received: query.shape="
+            f"{shapes[0]}, key.shape={shapes[1]}, value.shape={shapes[2]}"
+        )
+    return layout.scores_shape(shapes[0], shapes[1], shapes[0][-2])
 
 
 def can_fuse(query, layout):

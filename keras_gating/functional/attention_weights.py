@@ -2,8 +2,11 @@
 
 import math
 
+import keras
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.scores import masked_softmax
 
 
@@ -23,7 +26,7 @@ def relu2(x):
     >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
     [0.0, 9.0]
     """
-    return ops.square(ops.relu(ops.convert_to_tensor(x)))
+    return ops.square(ops.relu(checks.tensor("x", x)))
 
 
 def laplace(x):
@@ -46,11 +49,15 @@ def laplace(x):
     >>> float(functional.laplace(np.array(math.sqrt(0.5), "float32")))
     0.5
     """
-    x = ops.convert_to_tensor(x)
+    x = as_float(x)
     mean, deviation = math.sqrt(0.5), math.sqrt(1.0 / (4.0 * math.pi))
     z = (x - mean) * (1.0 / (deviation * math.sqrt(2.0)))
     return (ops.erf(z) + 1.0) * 0.5
 
+
+# Where float16 ends. Squares of large scores are beyond it, and infinite
+# weights would make NaN of values with both signs.
+_LARGEST_FLOAT16 = 65504.0
 
 ACTIVATIONS = {"relu2": relu2, "laplace": laplace, "softmax": None}
 
@@ -78,7 +85,8 @@ def weighted_values(equation, weights, values, divisor=None):
     Args:
         equation: einsum equation of the sum.
         weights: tensor, in float32 at least.
-        values: tensor. The result has its dtype.
+        values: tensor. The result has its dtype; in float16, weights and
+            results beyond 65504 stop there.
         divisor: tensor that broadcasts against weights and result, or `None`.
             Where it is 0, the sum is not divided.
     """
@@ -91,5 +99,10 @@ def weighted_values(equation, weights, values, divisor=None):
             # An undivided sum may exceed half precision; else it is a matter
             # of which is smaller.
             weights, divisor = weights / divisor, None
+    is_float16 = keras.backend.standardize_dtype(values.dtype) == "float16"
+    if is_float16:
+        weights = ops.clip(weights, 0.0, _LARGEST_FLOAT16)
     context = ops.einsum(equation, ops.cast(weights, values.dtype), values)
+    if is_float16:
+        context = ops.clip(context, -_LARGEST_FLOAT16, _LARGEST_FLOAT16)
     return context if divisor is None else context / divisor

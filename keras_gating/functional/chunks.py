@@ -5,11 +5,13 @@ from keras import ops
 from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.loops import scan
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
+from keras_gating.functional.quadratic import check_key_mask
 from keras_gating.functional.relative_position import relative_position_bias
 from keras_gating.functional.scores import scaled_query
 
@@ -68,16 +70,19 @@ def mixed_chunk_attention(
     for divisor in divisors:
         if isinstance(divisor, str):
             checks.one_of("divisors", divisor, ("visible",))
-    value = ops.convert_to_tensor(value)
+    checks.boolean("is_causal", is_causal)
+    value = as_float(value, "value")
+    queries = _as_pair("queries", queries, value)
+    keys = _as_pair("keys", keys, value)
     length = ops.shape(value)[1]
     if value.shape[1] is not None:
         chunk_size = min(chunk_size, max(value.shape[1], 1))
     if key_mask is not None:
         key_mask = as_boolean_mask(key_mask, "key_mask")
+        check_key_mask(key_mask, value)
     key_mask = _with_padding(key_mask, value, chunk_size)
     query, linear_query, key, linear_key, value = (
-        split_chunks(ops.convert_to_tensor(x), chunk_size)
-        for x in (*queries, *keys, value)
+        split_chunks(x, chunk_size) for x in (*queries, *keys, value)
     )
     context = within_chunks(
         query,
@@ -95,11 +100,32 @@ def mixed_chunk_attention(
     else:
         sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
     context = context + across_chunks(linear_query, sums, counts, divisors[1])
-    context = ops.reshape(
-        context, (ops.shape(context)[0], -1, context.shape[3])
-    )
+    context = merge_chunks(context)
     # A slice costs a copy in the gradient.
     return context if _is_multiple(length, chunk_size) else context[:, :length]
+
+
+def _as_pair(name, pair, value):
+    """Two tensors with the leading axes of the value."""
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise ValueError(
+            f"`{name}` must be a pair of tensors. Received: {name}={pair!r}"
+        )
+    pair = [as_float(x, name) for x in pair]
+    shapes = [tuple(x.shape) for x in pair]
+    leading = tuple(value.shape)[:-1]
+    if len(leading) != 2 or not all(
+        len(shape) == 3
+        and checks.compatible(shape[:2], leading)
+        and checks.compatible(shape[2:], shapes[0][2:])
+        for shape in shapes
+    ):
+        raise ValueError(
+            f"`{name}` must be two tensors (B, T, D), and `value` a tensor "
+            f"(B, T, E). Received: shapes {shapes} and value.shape="
+            f"{tuple(value.shape)}"
+        )
+    return pair
 
 
 def split_chunks(x, chunk_size):
@@ -109,7 +135,15 @@ def split_chunks(x, chunk_size):
         missing = -shape[1] % chunk_size
         zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
-    return ops.reshape(x, (shape[0], -1, chunk_size, *shape[2:]))
+    # Not -1, which no size is for an empty batch.
+    count = ops.shape(x)[1] // chunk_size
+    return ops.reshape(x, (shape[0], count, chunk_size, *shape[2:]))
+
+
+def merge_chunks(x):
+    """`(B, chunks · C, …)` from `(B, chunks, C, …)`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
 
 
 def within_chunks(
@@ -230,8 +264,7 @@ def _as_one(x):
     """`(B, 1, chunks · C, …)`: all chunks in one."""
     if x is None:
         return None
-    shape = ops.shape(x)
-    return ops.reshape(x, (shape[0], 1, -1, *shape[3:]))
+    return ops.expand_dims(merge_chunks(x), 1)
 
 
 def _with_padding(key_mask, value, chunk_size):

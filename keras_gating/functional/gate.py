@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.functional import checks
 from keras_gating.functional.recording import record
 
 # Zero value and zero slope at 0 (as the backends differentiate them): behind a
@@ -44,7 +45,8 @@ def apply_gate(
             training; the others are divided by `1 - dropout`.
         training: whether dropout is active.
         seed: integer or `keras.random.SeedGenerator` for the dropout.
-        mask: padding mask of the leading axes, handed to recordings only.
+        mask: padding mask of the leading axes of `inputs`, handed to
+            recordings only. One of all axes may have sizes 1.
         path: name under which the values are recorded. Defaults to the path
             of `owner`.
         product_dtype: dtype of the product. `"float32"` keeps a product of
@@ -54,6 +56,9 @@ def apply_gate(
 
     Returns:
         A tensor with the shape of `inputs`.
+
+    Raises:
+        ValueError: for shapes and numbers that do not fit.
 
     Example:
 
@@ -65,8 +70,14 @@ def apply_gate(
     [1.0, 4.0]
     """
     activation = keras.activations.get(activation)
-    gate = activation(to_float32(as_float(logits)))
-    inputs = as_float(inputs)
+    checks.factor("scale", scale)
+    checks.probability("dropout", dropout)
+    checks.float_dtype("product_dtype", product_dtype)
+    inputs, logits = as_float(inputs, "inputs"), as_float(logits, "logits")
+    checks.broadcasts("logits", logits.shape, "inputs", inputs.shape)
+    if mask is not None:
+        _check_mask(mask, inputs.shape)
+    gate = activation(to_float32(logits))
     record(owner, path, activation, gate, mask)
     if scale != 1.0:
         gate = gate * scale
@@ -76,10 +87,10 @@ def apply_gate(
     return as_dtype(inputs, dtype) * as_dtype(gate, dtype)
 
 
-def as_float(x):
+def as_float(x, name="x"):
     """A gate is a fraction: integers would cut it off."""
-    x = ops.convert_to_tensor(x)
-    is_float = keras.backend.is_float_dtype(x.dtype)
+    x = checks.tensor(name, x)
+    is_float = checks.is_float(name, x)
     return x if is_float else ops.cast(x, keras.config.floatx())
 
 
@@ -93,6 +104,13 @@ def to_float32(x):
     """Casts half precision to float32 and leaves float32 and float64 alone."""
     dtype = keras.backend.standardize_dtype(x.dtype)
     return ops.cast(x, "float32") if dtype in ("float16", "bfloat16") else x
+
+
+def _check_mask(mask, shape):
+    if len(checks.shape_of("mask", mask)) == len(shape):
+        checks.broadcasts("mask", mask.shape, "inputs", shape)
+    else:
+        checks.padding_mask("mask", mask, shape)
 
 
 def vanishes_at_zero(activation):

@@ -2,7 +2,9 @@
 
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.functional.gate import apply_gate
+from keras_gating.functional.gate import as_float
 
 
 def glu(
@@ -32,7 +34,8 @@ def glu(
         A tensor with half the size along `axis`.
 
     Raises:
-        ValueError: if the size along `axis` is odd or unknown.
+        ValueError: if the size along `axis` is odd or unknown, and for other
+            arguments that do not fit.
 
     Reference:
         Dauphin et al. 2016, arXiv 1612.08083; Shazeer 2020, arXiv 2002.05202.
@@ -44,13 +47,17 @@ def glu(
     >>> [float(y) for y in functional.glu(np.array([3.0, 0.0], "float32"))]
     [1.5]
     """
-    inputs = ops.convert_to_tensor(inputs)
+    inputs = as_float(inputs, "inputs")
+    checks.boolean("gate_first", gate_first)
+    if limit is not None:
+        checks.positive_number("limit", limit)
     shape = tuple(inputs.shape)
-    size = shape[axis] if -len(shape) <= axis < len(shape) else None
+    is_axis = checks.is_integer(axis) and -len(shape) <= axis < len(shape)
+    size = shape[axis] if is_axis else None
     if size is None or size % 2:
         raise ValueError(
             "A gated linear unit halves an axis of known, even size. Received: "
-            f"inputs.shape={shape}, axis={axis}"
+            f"inputs.shape={shape}, axis={axis!r}"
         )
     value, gate = ops.split(inputs, 2, axis=axis)
     if gate_first:

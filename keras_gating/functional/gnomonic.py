@@ -2,10 +2,13 @@
 
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.functional.gate import apply_gate
 from keras_gating.functional.space_forms import inside
 from keras_gating.functional.space_forms import length
+from keras_gating.functional.space_forms import magnitude
 from keras_gating.functional.space_forms import prepare
+from keras_gating.functional.space_forms import squared
 
 
 def gnomonic(inputs, curvature, lift=False, mask=None, owner=None):
@@ -55,17 +58,19 @@ def gnomonic(inputs, curvature, lift=False, mask=None, owner=None):
     >>> [round(float(k), 3) for k in geometry.gaussian_curvature(sphere, u)]
     [1.0]
     """
-    curvature, (u,), dtype = prepare(curvature, inputs)
+    checks.boolean("lift", lift)
+    curvature, (u,), dtype = prepare(curvature, inputs=inputs)
     u, z = inside(u, curvature, dtype)
     gated = apply_gate(
         u, z, activation=_reciprocal_root, mask=mask, owner=owner
     )
     if lift:
         q = ops.sqrt(1.0 + z)
-        height = length(ops.abs(curvature)) * ops.sum(
-            ops.square(u), axis=-1, keepdims=True
-        )
-        gated = ops.concatenate([gated, height / (q * (1.0 + q))], axis=-1)
+        # In an order that stays in range: `|u|²` by itself may leave it.
+        scale = magnitude(u)
+        height = length(ops.abs(curvature)) * squared(u / scale) * scale
+        height = height / (q * (1.0 + q)) * scale
+        gated = ops.concatenate([gated, height], axis=-1)
     return ops.cast(gated, dtype)
 
 

@@ -5,6 +5,11 @@ import string
 
 from keras import ops
 
+from keras_gating.functional import checks
+
+# Every axis has a letter of its own in the equations, attention axes have two.
+_LARGEST_RANK = 26
+
 
 @dataclasses.dataclass(frozen=True)
 class AttentionLayout:
@@ -38,9 +43,21 @@ class AttentionLayout:
     @classmethod
     def resolve(cls, rank, axes):
         """Layout for `axes` that may be `None` (all) or negative."""
+        if not checks.is_integer(rank) or not 3 <= rank <= _LARGEST_RANK:
+            raise ValueError(
+                "Attention needs inputs (batch, length, features), of rank 3 "
+                f"to {_LARGEST_RANK}. Received: rank={rank!r}"
+            )
         every = tuple(range(1, rank - 1))
         if axes is None:
             return cls(rank, every)
+        if not isinstance(axes, (list, tuple)) or not all(
+            map(checks.is_integer, axes)
+        ):
+            raise ValueError(
+                "`axes` must be a tuple of integers, or `None` for all. "
+                f"Received: axes={axes!r}"
+            )
         resolved = tuple(axis + rank if axis < 0 else axis for axis in axes)
         if not set(resolved) <= set(every) or len(set(resolved)) < len(axes):
             raise ValueError(

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.functional import checks
 
 
 def as_boolean_mask(mask, name="attention_mask"):
@@ -27,7 +28,7 @@ def as_boolean_mask(mask, name="attention_mask"):
     >>> functional.as_boolean_mask(np.array([1.0, 0.0])).shape[0]
     2
     """
-    mask = ops.convert_to_tensor(mask)
+    mask = checks.tensor(name, mask)
     dtype = keras.backend.standardize_dtype(mask.dtype)
     if dtype == "bool":
         return mask
@@ -99,6 +100,16 @@ def causal_mask(target_shape, source_shape, offset=0):
     >>> ops.convert_to_numpy(functional.causal_mask((2,), (3,))).tolist()
     [[True, False, False], [True, True, False]]
     """
+    for name, shape in (
+        ("target_shape", target_shape),
+        ("source_shape", source_shape),
+    ):
+        if not isinstance(shape, (list, tuple)):
+            raise ValueError(
+                f"`{name}` must be a tuple of sizes. Received: {name}={shape!r}"
+            )
+        for size in shape:
+            checks.whole(name, size, smallest=0)
     rows, columns = _positions(target_shape, source_shape, offset)
     return ops.greater_equal(rows, columns)
 
@@ -120,6 +131,9 @@ def sliding_window_mask(target_length, source_length, window, offset=0):
     >>> ops.convert_to_numpy(mask)[0].tolist()
     [True, True, False]
     """
+    checks.whole("target_length", target_length, smallest=0)
+    checks.whole("source_length", source_length, smallest=0)
+    checks.whole("window", window, smallest=1)
     rows, columns = _positions((target_length,), (source_length,), offset)
     return ops.less(ops.abs(rows - columns), window)
 
@@ -195,6 +209,7 @@ def hide(x, visible, keep_finite=False):
 
 
 def _positions(target_shape, source_shape, offset):
+    checks.whole("offset", offset)
     rows = ops.arange(math.prod(target_shape), dtype="int32") + offset
     columns = ops.arange(math.prod(source_shape), dtype="int32")
     ones = (1,) * len(target_shape)

@@ -2,6 +2,9 @@
 
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_float
+
 
 def offset_scale(inputs, scale, offset):
     """Derives several tensors from one by a scale and an offset for each.
@@ -18,6 +21,9 @@ def offset_scale(inputs, scale, offset):
     Returns:
         A list of n tensors with the shape and dtype of `inputs`.
 
+    Raises:
+        ValueError: for shapes that do not fit.
+
     Reference:
         Hua et al. 2022, arXiv 2202.10447.
 
@@ -32,7 +38,18 @@ def offset_scale(inputs, scale, offset):
     >>> [float(y) for y in key[0]]
     [3.0, 5.0]
     """
-    inputs = ops.convert_to_tensor(inputs)
+    inputs = as_float(inputs, "inputs")
+    scale, offset = as_float(scale, "scale"), as_float(offset, "offset")
+    width = tuple(inputs.shape)[-1:]
+    count = tuple(scale.shape)[:1]
+    for name, x in (("scale", scale), ("offset", offset)):
+        fits = checks.compatible(tuple(x.shape), (*count, *width))
+        if len(x.shape) != 2 or not fits:
+            raise ValueError(
+                "`scale` and `offset` must have the shape (n, D), where D is "
+                f"the size of the last axis of `inputs`. Received: {name}.shape"
+                f"={tuple(x.shape)}, inputs.shape={tuple(inputs.shape)}"
+            )
     scales = ops.unstack(ops.cast(scale, inputs.dtype), axis=0)
     offsets = ops.unstack(ops.cast(offset, inputs.dtype), axis=0)
     return [inputs * a + b for a, b in zip(scales, offsets)]

@@ -1,5 +1,7 @@
 """Means and maxima over positions, aware of padding and of float16."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -64,8 +66,11 @@ def position_max(x, axes, mask=None):
 
 def _first_maximum(x, axes):
     axis, after = axes[0], axes[-1] + 1
-    leading, trailing = ops.shape(x)[:axis], ops.shape(x)[after:]
-    merged = ops.reshape(x, (*leading, -1, *trailing))
+    shape = ops.shape(x)
+    leading, trailing = shape[:axis], shape[after:]
+    # Not -1, which no size is for an empty batch.
+    count = math.prod(shape[axis:after])
+    merged = ops.reshape(x, (*leading, count, *trailing))
     places = ops.arange(ops.shape(merged)[axis], dtype="int32")
     places = ops.reshape(places, (-1, *[1] * len(trailing)))
     is_first = ops.equal(places, ops.argmax(merged, axis=axis, keepdims=True))

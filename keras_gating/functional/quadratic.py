@@ -10,6 +10,7 @@ from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.blockwise import map_row_blocks
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import intersection
@@ -80,14 +81,26 @@ def quadratic_attention(
     if isinstance(divisor, str):
         checks.one_of("divisor", divisor, ("visible",))
     checks.positive_integer("block_size", block_size, optional=True)
-    query, key, value = map(ops.convert_to_tensor, (query, key, value))
+    checks.boolean("is_causal", is_causal)
+    checks.whole("offset", offset)
+    query, key = as_float(query, "query"), as_float(key, "key")
+    value = as_float(value, "value")
+    _check_shapes(query, key, value)
     query = scaled_query(query)
     if mask is not None:
         mask = as_boolean_mask(mask, "mask")
+        pairs = (query.shape[0], query.shape[1], key.shape[1])
+        if len(mask.shape) != 3:
+            raise ValueError(
+                f"`mask` must have the shape (B, T, S), {pairs}. Received: "
+                f"mask.shape={tuple(mask.shape)}"
+            )
+        checks.broadcasts("mask", mask.shape, "the scores", pairs)
         sizes = (ops.shape(query)[1], ops.shape(key)[1])
         mask = ops.broadcast_to(mask, (ops.shape(mask)[0], *sizes))
     if key_mask is not None:
         key_mask = as_boolean_mask(key_mask, "key_mask")
+        check_key_mask(key_mask, key)
     positions = ops.arange(ops.shape(query)[1], dtype="int32") + offset
     rows = {
         "query": query,
@@ -131,6 +144,34 @@ def quadratic_attention(
     ):
         return _attend_to_prefixes(function, rows, shared, length)
     return function(*rows.values(), *shared.values())
+
+
+def _check_shapes(query, key, value):
+    shapes = [tuple(x.shape) for x in (query, key, value)]
+    if (
+        any(len(shape) != 3 for shape in shapes)
+        or not checks.compatible(shapes[0][::2], shapes[1][::2])
+        or not checks.compatible(shapes[1][:2], shapes[2][:2])
+    ):
+        raise ValueError(
+            "`query`, `key` and `value` must have the shapes (B, T, D), "
+            f"(B, S, D) and (B, S, E). Received: query.shape={shapes[0]}, "
+            f"key.shape={shapes[1]}, value.shape={shapes[2]}"
+        )
+
+
+def check_key_mask(key_mask, key):
+    """Raises unless a mask of keys is `(B or 1, S)`."""
+    shape, expected = tuple(key_mask.shape), tuple(key.shape)[:2]
+    if len(shape) != 2 or not checks.compatible(shape[1:], expected[1:]):
+        fits = False
+    else:
+        fits = shape[0] == 1 or checks.compatible(shape[:1], expected[:1])
+    if not fits:
+        raise ValueError(
+            f"`key_mask` must have the shape (B, S), {expected}. Received: "
+            f"key_mask.shape={shape}"
+        )
 
 
 def _attend_to_prefixes(function, rows, shared, length):

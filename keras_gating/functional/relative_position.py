@@ -4,6 +4,9 @@ import math
 
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_float
+
 # More rows than these are made in so many blocks: each needs `t · (t + S)`
 # numbers, all at once need `T · (T + S)`.
 MANY_ROWS = 512
@@ -41,6 +44,20 @@ def relative_position_bucket(
     >>> [int(bucket) for bucket in buckets]
     [0, 1, 17, 15]
     """
+    checks.positive_integer("num_buckets", num_buckets)
+    checks.positive_integer("max_distance", max_distance)
+    checks.boolean("is_causal", is_causal)
+    if num_buckets < (2 if is_causal else 4):
+        raise ValueError(
+            "`num_buckets` must be 2 or more on each side. Received: "
+            f"num_buckets={num_buckets}, is_causal={is_causal}"
+        )
+    distance = checks.tensor("distance", distance)
+    if checks.is_float("distance", distance):
+        raise ValueError(
+            "`distance` must hold integers. Received: distance.dtype="
+            f"{distance.dtype}"
+        )
     distance = ops.cast(distance, "int32")
     first = 0
     if is_causal:
@@ -92,7 +109,15 @@ def relative_position_bias(
     >>> ops.convert_to_numpy(bias).tolist()
     [[0.0, 17.0, 18.0], [1.0, 0.0, 17.0]]
     """
-    table = ops.convert_to_tensor(table)
+    checks.whole("num_queries", num_queries, smallest=0)
+    checks.whole("num_keys", num_keys, smallest=0)
+    checks.whole("offset", offset)
+    table = as_float(table, "table")
+    if len(table.shape) != 1:
+        raise ValueError(
+            "`table` must have the shape (num_buckets,). Received: "
+            f"table.shape={tuple(table.shape)}"
+        )
     if isinstance(num_queries, int) and num_queries > MANY_ROWS:
         size = math.ceil(num_queries / NUM_BLOCKS)
         blocks = [

@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 
 
@@ -38,20 +40,32 @@ def apply_rotary(x, positions, max_wavelength=10_000.0, width=None, axis=1):
     >>> [round(float(v), 4) for v in y[0, 0]]
     [0.5403, 0.8415]
     """
-    x = ops.convert_to_tensor(x)
+    x = as_float(x)
     rank = len(x.shape)
+    if not checks.is_integer(axis) or not -rank <= axis < rank or rank < 2:
+        raise ValueError(
+            "`axis` must be an axis of `x`, which has rank 2 or more. "
+            f"Received: axis={axis!r}, x.shape={tuple(x.shape)}"
+        )
     axis = axis % rank
     width = x.shape[-1] if width is None else width
-    if width % 2 or not 0 < width <= x.shape[-1]:
+    if (
+        not checks.is_integer(width)
+        or width % 2
+        or not 0 < width <= x.shape[-1]
+    ):
         raise ValueError(
             "The number of rotated features must be even, positive and at "
             f"most the size of the last axis, {x.shape[-1]}. Received: "
-            f"width={width}"
+            f"width={width!r}"
         )
-    if not max_wavelength > 0:
+    checks.positive_number("max_wavelength", max_wavelength)
+    positions = checks.tensor("positions", positions)
+    if not checks.compatible(tuple(positions.shape), (x.shape[axis],)):
         raise ValueError(
-            "`max_wavelength` must be positive. Received: "
-            f"max_wavelength={max_wavelength!r}"
+            f"`positions` must have the shape {(x.shape[axis],)}, the size of "
+            f"axis {axis} of `x`. Received: positions.shape="
+            f"{tuple(positions.shape)}, x.shape={tuple(x.shape)}"
         )
     half = width // 2
     first, second, rest = x[..., :half], x[..., half:width], x[..., width:]

@@ -10,6 +10,7 @@ import math
 import keras
 from keras import ops
 
+from keras_gating.functional import checks
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 
@@ -23,8 +24,10 @@ MARGINS = {
     "float32": 1e-3,
     "float64": 1e-5,
 }
-# Squares of lengths beyond this are those of a point at infinity.
-_TINY = 1e-24
+# What is left of a sum by chance only, in all dtypes.
+_TINY = 1e-20
+# The squares of vectors up to this are in range.
+_LONG = 1e15
 # Enough for the rounding of float64 on -1 ≤ z < π²/4, by a wide margin for
 # smaller z; and for |z| < 0.04.
 _LEVELS = 11
@@ -32,24 +35,27 @@ _TERMS = 11
 _HALVINGS = 3
 
 
-def prepare(curvature, *tensors):
+def prepare(curvature, **tensors):
     """Points and curvature in float32 or float64, and what they came in.
 
     Args:
         curvature: a number, or a tensor that broadcasts against the points
             with a last axis of size 1.
-        *tensors: points, `(…, d)`.
+        **tensors: points, `(…, d)`, by name; all have the same d, and their
+            other axes broadcast.
 
     Returns:
         The curvature, a list of the points, and the dtype of the first one.
     """
-    points = [as_float(x) for x in tensors]
+    points = [as_float(x, name) for name, x in tensors.items()]
     dtype = keras.backend.standardize_dtype(points[0].dtype)
     points = [to_float32(ops.cast(x, dtype)) for x in points]
     # A cast would take a plain number through float32 on TensorFlow.
-    curvature = ops.convert_to_tensor(
-        curvature, dtype=keras.backend.standardize_dtype(points[0].dtype)
-    )
+    working = keras.backend.standardize_dtype(points[0].dtype)
+    if checks.is_number(curvature):
+        curvature = ops.convert_to_tensor(curvature, dtype=working)
+    else:
+        curvature = ops.cast(as_float(curvature, "curvature"), working)
     shape = tuple(curvature.shape)
     if shape and shape[-1] not in (1, None):
         raise ValueError(
@@ -57,7 +63,31 @@ def prepare(curvature, *tensors):
             "as (heads, 1): a vector has one curvature. Received: "
             f"curvature.shape={shape}"
         )
+    _check_shapes(curvature, dict(zip(tensors, points)))
     return curvature, points, dtype
+
+
+def _check_shapes(curvature, points):
+    """Vectors of one size, of shapes that broadcast with the curvature's."""
+    shapes = {"curvature": (*curvature.shape[:-1], 1)}
+    shapes |= {name: tuple(x.shape) for name, x in points.items()}
+    widths = [shape[-1:] for shape in list(shapes.values())[1:]]
+    fits = all(
+        width and checks.compatible(width, widths[0]) for width in widths
+    )
+    for axis in range(1, max(map(len, shapes.values())) + 1):
+        sizes = [
+            shape[-axis] for shape in shapes.values() if len(shape) >= axis
+        ]
+        longer = [size for size in sizes if size is not None and size != 1]
+        fits = fits and all(size == longer[0] for size in longer)
+    if not fits:
+        received = ", ".join(f"{x}.shape={tuple(shapes[x])}" for x in points)
+        raise ValueError(
+            "Points must be vectors of one size, (…, d), whose other axes "
+            "broadcast, also with the curvature. Received: "
+            f"{received}, curvature.shape={tuple(curvature.shape)}"
+        )
 
 
 def squared(x):
@@ -76,10 +106,12 @@ def inside(x, curvature, dtype):
     """Points `x` within the rim, and `κ|x|²`, `(…, d)` and `(…, 1)`.
 
     Points outside of the ball of a negative curvature, and those nearer to
-    its rim than the margin of `dtype`, move along their radius.
+    its rim than the margin of `dtype`, move along their radius. So do points
+    of a positive curvature that are at infinity as far as floats can tell.
     """
     limit = (1.0 - MARGINS[dtype]) ** 2
-    return _limited(x, curvature, limit, None)
+    infinite = 1e30 if dtype == "float64" else 1e15
+    return _limited(x, curvature, limit, infinite)
 
 
 def within_reach(v, curvature, dtype):
@@ -155,13 +187,39 @@ def arctangent(z, complement):
     return ops.where(near_rim, at_rim, factor * series)
 
 
-def away_from_zero(x):
-    """Denominators that vanish for opposite points, as small numbers."""
-    return ops.where(_fixed(x) > _TINY, x, _TINY)
+def away_from_zero(x, terms):
+    """A denominator that vanishes for opposite points, as a small number.
+
+    Args:
+        x: what its terms leave.
+        terms: the size of them, so that quotients stay in range.
+    """
+    least = _TINY * _fixed(terms)
+    return ops.where(_fixed(x) > least, x, least)
+
+
+def curved_square(x, curvature):
+    """`κ|x|²`, also where `|x|²` by itself leaves the range of floats.
+
+    Returns:
+        Three tensors `(…, 1)`: `κ|x|²`, which is infinite where it is out of
+        range itself; `κ|x/s|²`, which never is; and s.
+    """
+    scale = magnitude(x)
+    part = curvature * squared(x / scale)
+    return part * scale * scale, part, scale
+
+
+def magnitude(x):
+    """1, or for long vectors about their length, `(…, 1)`."""
+    total = ops.sum(ops.abs(_fixed(x)), axis=-1, keepdims=True)
+    # NaN and infinity are not to be hidden here.
+    is_long = ops.logical_and(total > _LONG, ops.isfinite(total))
+    return ops.where(is_long, total, 1.0)
 
 
 def _limited(x, curvature, below, above):
-    z = curvature * squared(x)
+    z, part, scale = curved_square(x, curvature)
     # Plain numbers alone would become float32 on TensorFlow, whatever z is;
     # and its second derivatives do not go through `full_like`.
     bound = ops.convert_to_tensor(
@@ -169,12 +227,15 @@ def _limited(x, curvature, below, above):
     )
     fixed = _fixed(z)
     outside = fixed < -below
-    if above is not None:
-        bound = ops.where(fixed < 0.0, bound, above)
-        outside = ops.logical_or(outside, fixed > above)
+    bound = ops.where(fixed < 0.0, bound, above)
+    outside = ops.logical_or(outside, fixed > above)
     # Both branches are differentiated, so neither may divide by zero.
-    ratio = ops.where(outside, bound, 1.0) / ops.where(outside, z, 1.0)
-    return x * ops.sqrt(ratio), ops.where(outside, bound, z)
+    wanted = ops.sqrt(ops.abs(ops.where(outside, bound, 1.0)))
+    own = ops.sqrt(ops.abs(ops.where(outside, part, 1.0)))
+    return (
+        x / ops.where(outside, scale, 1.0) * (wanted / own),
+        ops.where(outside, bound, z),
+    )
 
 
 def _fixed(x):

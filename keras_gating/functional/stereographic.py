@@ -9,8 +9,11 @@ of it is one family of formulas, smooth in κ.
 import keras
 from keras import ops
 
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_float
 from keras_gating.functional.space_forms import arctangent
 from keras_gating.functional.space_forms import away_from_zero
+from keras_gating.functional.space_forms import curved_square
 from keras_gating.functional.space_forms import inside
 from keras_gating.functional.space_forms import length
 from keras_gating.functional.space_forms import out_of_reach
@@ -56,7 +59,7 @@ def exp0(v, curvature):
     [3.0, 4.0]
     [3.278, 4.37]
     """
-    curvature, (v,), dtype = prepare(curvature, v)
+    curvature, (v,), dtype = prepare(curvature, v=v)
     v, z = within_reach(v, curvature, dtype)
     return ops.cast(v * tangent(z), dtype)
 
@@ -88,7 +91,7 @@ def log0(x, curvature):
     >>> [round(float(a), 4) for a in functional.log0(x, -2.0)]
     [0.3, -0.4]
     """
-    curvature, (x,), dtype = prepare(curvature, x)
+    curvature, (x,), dtype = prepare(curvature, x=x)
     x, z = inside(x, curvature, dtype)
     return ops.cast(x * arctangent(z, 1.0 + z), dtype)
 
@@ -123,7 +126,9 @@ def mobius_scale(gate, x, curvature):
     """
     v = log0(x, curvature)
     dtype = keras.backend.standardize_dtype(v.dtype)
-    return exp0(v * ops.convert_to_tensor(gate, dtype=dtype), curvature)
+    gate = ops.cast(as_float(gate, "gate"), dtype)
+    checks.broadcasts("gate", gate.shape, "x", v.shape)
+    return exp0(v * gate, curvature)
 
 
 def mobius_add(x, y, curvature):
@@ -160,10 +165,10 @@ def mobius_add(x, y, curvature):
     >>> [round(float(a), 4) for a in total]
     [0.8, 0.0]
     """
-    curvature, (x, y), dtype = prepare(curvature, x, y)
+    curvature, (x, y), dtype = prepare(curvature, x=x, y=y)
     x, zx = inside(x, curvature, dtype)
     y, zy = inside(y, curvature, dtype)
-    step = curvature * squared(x + y)
+    step = curved_square(x + y, curvature)[0]
     # 1 − 2κ⟨x,y⟩ is what these leave, and for κ < 0 they do not cancel.
     denominator = (1.0 + zx) * (1.0 + zy) - step
     along = 1.0 + zx - step
@@ -213,13 +218,13 @@ def stereographic_distance(x, y, curvature):
     >>> functional.stereographic_distance(x[:, None], x, -1.0).shape[0]
     5
     """
-    curvature, (x, y), dtype = prepare(curvature, x, y)
+    curvature, (x, y), dtype = prepare(curvature, x=x, y=y)
     x, zx = inside(x, curvature, dtype)
     y, zy = inside(y, curvature, dtype)
-    apart = squared(x - y)
+    apart, _, scale = curved_square(x - y, curvature)
     both = (1.0 + zx) * (1.0 + zy)
-    denominator = away_from_zero(both - curvature * apart)
-    squares = apart / denominator
-    angle = arctangent(curvature * squares, both / denominator)
-    distance = 2.0 * length(squares) * angle
+    denominator = away_from_zero(both - apart, both)
+    squares = squared((x - y) / scale) / denominator
+    angle = arctangent(apart / denominator, both / denominator)
+    distance = 2.0 * scale * length(squares) * angle
     return ops.cast(ops.squeeze(distance, axis=-1), dtype)

@@ -42,11 +42,7 @@ def evaluate(compute, f, x, *pointwise, shared=(), batch_size=None, **options):
         of `x`.
     """
     checks.positive_integer("batch_size", batch_size, optional=True)
-    if not callable(f):
-        raise ValueError(
-            "`f` must be a layer, a model or another callable. Received: "
-            f"f={f!r}"
-        )
+    _check_map(f)
     leading = tuple(ops.shape(x)[:-1])
     flat = [
         ops.reshape(a, (-1, *a.shape[len(leading) :])) for a in (x, *pointwise)
@@ -60,7 +56,16 @@ def evaluate(compute, f, x, *pointwise, shared=(), batch_size=None, **options):
 
 def example(f, x):
     """`f(x)` as it is computed without compiling; it builds layers."""
+    _check_map(f)
     return _checked(_inference(f)(x), x)
+
+
+def _check_map(f):
+    if not callable(f):
+        raise ValueError(
+            "`f` must be a layer, a model or another callable. Received: "
+            f"f={f!r}"
+        )
 
 
 def program(compute, f, x, **options):

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating.functional import checks
 from keras_gating.geometry.evaluation import as_floats
 
 # Elements of the largest temporary tensor, unless one base point needs more.
@@ -63,6 +64,7 @@ def gromov_hyperbolicity(
     0.0
     0.5
     """
+    checks.boolean("relative", relative)
     if (points is None) == (distances is None):
         raise ValueError(
             "Exactly one of `points` and `distances` is needed. Received: "

@@ -81,6 +81,7 @@ def total_curvature(
     >>> round(value, 3), dropped
     (12.566, 0.0)
     """
+    checks.boolean("absolute", absolute)
     bounds = checked_bounds(bounds)
     if len(bounds) > 2 and not absolute:
         raise ValueError(
@@ -96,7 +97,7 @@ def total_curvature(
         covariance,
         dtype,
         batch_size,
-        absolute=bool(absolute),
+        absolute=absolute,
     )
 
 

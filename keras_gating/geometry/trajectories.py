@@ -43,10 +43,12 @@ def straightening(trajectory):
     """
     trajectory = as_floats(trajectory, "trajectory")
     shape = tuple(trajectory.shape)
-    if len(shape) < 2 or (shape[-2] is not None and shape[-2] < 3):
+    is_short = len(shape) < 2 or (shape[-2] is not None and shape[-2] < 3)
+    if is_short or shape[-1] == 0:
         raise ValueError(
             "`trajectory` must have the shape (..., T, d) with at least three "
-            f"points in time, T. Received: trajectory.shape={shape}"
+            "points in time, T, and one feature. Received: "
+            f"trajectory.shape={shape}"
         )
     steps = _unit(trajectory[..., 1:, :] - trajectory[..., :-1, :])
     first, second = steps[..., :-1, :], steps[..., 1:, :]

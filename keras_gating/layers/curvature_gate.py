@@ -9,6 +9,7 @@ from keras_gating.functional import checks
 from keras_gating.functional import exp0
 from keras_gating.functional import gnomonic
 from keras_gating.functional import log0
+from keras_gating.functional import masks
 from keras_gating.layers.gate import Gate
 
 
@@ -68,8 +69,9 @@ class CurvatureGate(Gate):
         source: what the learnt gate reads, as in `Gate`. The gnomonic chart
             has none.
         training: whether dropout is active.
-        mask: padding mask of the leading axes. It does not change the output;
-            recordings of gate values leave padding out.
+        mask: padding mask of the leading axes. It does not change the output
+            but for NaN and infinity in the padding, which count as 0 so that
+            gradients stay finite; recordings leave padding out.
         inputs_mask: the same; Keras fills this one when `source` is given.
 
     Returns:
@@ -121,8 +123,10 @@ class CurvatureGate(Gate):
         self.chart = checks.one_of(
             "chart", chart, ("gnomonic", "stereographic")
         )
-        self.lift = lift
-        self.curvature_trainable = curvature_trainable
+        self.lift = checks.boolean("lift", lift)
+        self.curvature_trainable = checks.boolean(
+            "curvature_trainable", curvature_trainable
+        )
         self.curvature_speed = checks.positive_number(
             "curvature_speed", curvature_speed
         )
@@ -183,6 +187,14 @@ class CurvatureGate(Gate):
         mask = inputs_mask if mask is None else mask
         if self.chart == "gnomonic":
             self._check_gnomonic_call(inputs.shape, source)
+        if mask is not None:
+            checks.padding_mask("mask", mask, inputs.shape)
+            visible = masks.as_boolean_mask(mask, "mask")
+            # κ is shared by all vectors, so its gradient would sum 0 · NaN
+            # over the padding.
+            inputs = _finite(inputs, visible)
+            source = None if source is None else _finite(source, visible)
+        if self.chart == "gnomonic":
             return gnomonic(inputs, curvature, self.lift, mask, self)
         logits = self._logits(inputs, source)
         tangent = log0(inputs, curvature)
@@ -239,6 +251,17 @@ class CurvatureGate(Gate):
                 f"The gate was built for {built[0]} features. Received: "
                 f"inputs.shape={tuple(inputs_shape)}"
             )
+
+
+def _finite(x, visible):
+    """Zero for NaN and infinity in the padding."""
+    features = len(x.shape) - 1
+    if len(visible.shape) > features:
+        # A source stands for all positions of the axes it has not.
+        axes = tuple(range(features, len(visible.shape)))
+        visible = ops.any(visible, axis=axes)
+    visible = masks.with_rank(visible, len(x.shape))
+    return masks.hide(x, visible, keep_finite=True)
 
 
 def _holds(curvature, speed):

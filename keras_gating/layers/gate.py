@@ -125,8 +125,8 @@ class Gate(LowRankUpdates, QuantizedChildren):
         )
         self.source = checks.one_of("source", source, ("input", "constant"))
         self.rank = checks.positive_integer("rank", rank, optional=True)
-        self.use_bias = use_bias
-        self.scale = scale
+        self.use_bias = checks.boolean("use_bias", use_bias)
+        self.scale = checks.factor("scale", scale)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.dropout = checks.probability("dropout", dropout)
@@ -134,13 +134,8 @@ class Gate(LowRankUpdates, QuantizedChildren):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.seed = seed
+        self.seed = checks.seed(seed)
         self.supports_masking = True
-        if not checks.is_number(scale) or scale == 0:
-            raise ValueError(
-                "`scale` must be a finite number other than 0. Received: "
-                f"scale={scale!r}"
-            )
         if source == "constant":
             self._check_constant()
         else:
@@ -149,7 +144,7 @@ class Gate(LowRankUpdates, QuantizedChildren):
         self.reduction = None
         self.projection = None
         self.bias = None
-        self._gated_sizes = None
+        self._gated_sizes = self._source_size = None
         self.seed_generator = (
             keras.random.SeedGenerator(seed) if dropout > 0.0 else None
         )
@@ -171,6 +166,7 @@ class Gate(LowRankUpdates, QuantizedChildren):
                 constraint=self.bias_constraint,
             )
             return
+        self._source_size = source_shape[-1]
         common = {
             "kernel_regularizer": self.kernel_regularizer,
             "kernel_constraint": self.kernel_constraint,
@@ -305,12 +301,15 @@ class Gate(LowRankUpdates, QuantizedChildren):
                 f"features. Received: inputs.shape={inputs_shape}, "
                 f"source.shape={source_shape}"
             )
-        built = self._gated_sizes
-        if built is not None and inputs_shape[leading:] != built:
+        built, width = self._gated_sizes, self._source_size
+        if built is not None and (
+            inputs_shape[leading:] != built
+            or not checks.compatible(source_shape[-1:], (width,))
+        ):
             raise ValueError(
-                f"The gate was built for gated axes of the sizes {built}. "
-                f"Received: inputs.shape={inputs_shape}, "
-                f"source.shape={source_shape}"
+                f"The gate was built for gated axes of the sizes {built} and "
+                f"a source of {width} features. Received: inputs.shape="
+                f"{inputs_shape}, source.shape={source_shape}"
             )
         return leading
 

@@ -2,13 +2,14 @@
 
 import json
 
-import keras
 import numpy as np
+
+from keras_gating.layers.checked_inputs import CheckedInputs
 
 _ENTRY = "quantization_modes"
 
 
-class QuantizedChildren(keras.layers.Layer):
+class QuantizedChildren(CheckedInputs):
     """A layer that remembers which of its projections are quantized.
 
     Keras quantizes projections one by one and stores that in the dtype policy

@@ -1,8 +1,7 @@
 """Which parts of a layer are frozen by themselves."""
 
-import keras
-
 from keras_gating import _keras
+from keras_gating.layers.checked_inputs import CheckedInputs
 
 _ENTRY = "trainable_parts"
 
@@ -46,7 +45,7 @@ def set_part_flags(layer, flags):
         set_trainable(part, flag)
 
 
-class FrozenParts(keras.layers.Layer):
+class FrozenParts(CheckedInputs):
     """A layer that saves which of its parts are frozen.
 
     Keras saves the flag of a layer in its configuration, but not those of the

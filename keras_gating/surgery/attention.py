@@ -4,6 +4,7 @@ import keras
 
 from keras_gating import _backend
 from keras_gating import _keras
+from keras_gating.functional import checks
 from keras_gating.layers import Gate
 from keras_gating.layers import GatedAttention
 from keras_gating.layers.attention import conversion
@@ -88,6 +89,7 @@ def gate_attention(
         Qiu et al. 2025, Gated Attention for Large Language Models,
         arXiv 2505.06708.
     """
+    checks.boolean("freeze", freeze)
     check_model(model)
     _check_arguments(gate_arguments)
     surgeon = _Surgeon(model, select, compatible, gate_arguments)
@@ -199,7 +201,8 @@ def _as_classes(compatible):
 
 
 def _check_arguments(gate_arguments):
-    # Their values, before anything is copied.
+    # Before anything is copied.
+    conversion.check_names(GatedAttention, gate_arguments)
     GatedAttention(num_heads=1, key_dim=2, **gate_arguments)
     given = [name for name in _CHANGING if gate_arguments.get(name) is not None]
     given += [

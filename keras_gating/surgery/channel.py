@@ -3,6 +3,7 @@ import typing
 import keras
 
 from keras_gating import _keras
+from keras_gating.functional import checks
 from keras_gating.layers import CBAM
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.surgery import bottlenecks
@@ -76,6 +77,7 @@ def gate_channels(model, layer, after=None, freeze=False):
     References:
         Hu et al. 2017, Squeeze-and-Excitation Networks, arXiv 1709.01507.
     """
+    checks.boolean("freeze", freeze)
     check_model(model)
     config = _template(layer)
     chosen = _positions(model, after)

@@ -1,5 +1,3 @@
-import keras
-
 from keras_gating import _keras
 from keras_gating.layers.gate_kinds import has_gate
 from keras_gating.layers.gate_kinds import is_gate
@@ -37,11 +35,6 @@ def freeze_all_but_gates(model):
     >>> len(model.weights), len(model.trainable_weights)
     (3, 1)
     """
-    if not isinstance(model, keras.layers.Layer):
-        raise ValueError(
-            "`model` must be a model or layer of Keras. Received: "
-            f"model={model!r}"
-        )
     layers = _keras.sublayers(model)
     unbuilt = [
         x.name for x in layers if not x.built and (has_gate(x) or x is model)

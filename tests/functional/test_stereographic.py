@@ -253,3 +253,39 @@ def test_a_curvature_for_each_vector():
         for i, one in enumerate(CURVATURES):
             alone = FUNCTIONS[name](x[i], one)
             assert_close(together[i], to_numpy(alone), 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e16, 1e20, 1e30])
+def test_vectors_whose_squares_float32_does_not_hold(size):
+    x = np.float32([[0.6 * size, 0.8 * size], [-size, 0.0], [0.3, 0.4]])
+    unit = x / np.linalg.norm(np.float64(x), axis=-1, keepdims=True)
+    origin = np.zeros_like(x)
+
+    def value(name, k, *further):
+        return to_numpy(getattr(functional, name)(*further, k))
+
+    for k in (0.0, -2.0, 2.0):
+        for name in ("exp0", "log0", "gnomonic"):
+            assert np.isfinite(value(name, k, x)).all()
+    assert_close(value("gnomonic", 0.0, x), x, 1e-6)
+    assert_close(value("log0", 0.0, x), x, 1e-6)
+    assert_close(value("mobius_add", 0.0, x, x), 2.0 * x, 1e-6)
+    distance = value("stereographic_distance", 0.0, x, -x)
+    assert_close(distance, 4.0 * np.linalg.norm(np.float64(x), axis=-1), 1e-6)
+    # The hemisphere's rim, and the point opposite to the origin.
+    far = value("gnomonic", 4.0, x)[:2]
+    assert_close(far, 0.5 * unit[:2], 1e-6)
+    far = value("stereographic_distance", 4.0, x, origin)[:2]
+    # The angle there is known to the root of float32's precision.
+    assert_close(far, np.full(2, np.pi / 2.0), 1e-3)
+    lifted = functional.gnomonic(x, 4.0, lift=True)
+    assert_close(to_numpy(lifted)[:2, 2], np.full(2, 0.5), 1e-6)
+
+
+def test_slopes_far_out():
+    x = np.float32([[6e19, 8e19, 0.0], [0.0, -1e20, 0.0]])
+    for k in (-1.0, 0.0, 1.0):
+        kappa = np.full((2, 1), k, "float32")
+        _, slopes = differentiated("gnomonic", [x, kappa], 0.0 * x, "float32")
+        for slope in slopes:
+            assert np.isfinite(slope).all()

@@ -213,3 +213,29 @@ def test_recordings_see_the_gate():
     assert statistics["count"] == 10 and not statistics["bounded"]
     np.testing.assert_allclose(statistics["mean"], to_numpy(values).mean())
     assert diagnostics.gate_variables(layers[0]) == [layers[0].kappa]
+
+
+@pytest.mark.parametrize("filling", [np.nan, np.inf])
+@pytest.mark.parametrize("chart", CHARTS)
+def test_padding_does_not_reach_the_gradients(chart, filling):
+    """Those of weights are the ones of the batch without its padding."""
+    layer = CurvatureGate(-0.5, chart=chart)
+    layer.build((2, 3, 4))
+    x, cotangent = normal(2, 3, 4), normal(2, 3, 4, seed=1)
+    mask = np.array([[True] * 3, [True, False, False]])
+    x[~mask], cotangent[~mask] = filling, 0.0
+    _, _, weights = gradients(layer, [x], cotangent, mask=mask)
+    x, cotangent = x[mask][None], cotangent[mask][None]
+    _, _, expected = gradients(layer, [x], cotangent)
+    for path, gradient in expected.items():
+        assert_close(weights[path], gradient, 1e-5)
+
+
+def test_a_mask_of_more_axes_than_the_source():
+    layer = CurvatureGate(0.5, chart="stereographic")
+    x, source = normal(2, 3, 2, 4), normal(2, 3, 5)
+    mask = np.ones((2, 3, 2), bool)
+    mask[:, 1, 0] = mask[:, 2] = False
+    source[:, 2] = np.nan
+    y = to_numpy(layer(x, source=source, mask=mask))
+    assert np.isfinite(y[:, :2]).all()

@@ -203,6 +203,8 @@ def test_models_whose_gates_cannot_be_frozen_apart_are_refused():
         ({"gate_source": "split"}, "gate_source='split'"),
         ({"gate_site": "nowhere"}, "gate_site='nowhere'"),
         ({"use_bias": False}, "Received: use_bias"),
+        ({"num_heads": 3}, "keyword-only arguments.*Received: num_heads"),
+        ({"freeze": "yes"}, "freeze='yes'"),
     ],
     ids=lambda x: None if isinstance(x, str) else next(iter(x)),
 )

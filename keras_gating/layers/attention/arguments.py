@@ -20,7 +20,8 @@ def as_sizes(output_shape):
     if not isinstance(sizes, (list, tuple)):
         sizes = (sizes,)
     if not sizes or not all(
-        checks.is_integer(size) and size > 0 for size in sizes
+        checks.is_integer(size) and 0 < size <= checks.LARGEST_SIZE
+        for size in sizes
     ):
         raise ValueError(
             "Invalid `output_shape`: it must be a positive integer or a list "
@@ -69,11 +70,6 @@ def check_heads(layer):
             "`num_heads` must be divisible by `num_key_value_heads`. "
             f"Received: num_heads={heads}, num_key_value_heads={groups}"
         )
-    if layer.flash_attention not in (None, True, False):
-        raise ValueError(
-            "`flash_attention` must be True, False or None. Received: "
-            f"flash_attention={layer.flash_attention!r}"
-        )
     if layer.flash_attention and layer.dropout > 0.0:
         raise ValueError(
             "Dropout is not supported when flash attention is enabled. "
@@ -97,6 +93,7 @@ def check_heads(layer):
 
 def rotary_width(key_dim, rope_max_wavelength, rope_fraction):
     """Number of features that rotate; 0 without rotary embedding."""
+    checks.positive_number("rope_fraction", rope_fraction)
     if rope_max_wavelength is None:
         if rope_fraction != 1.0:
             raise ValueError(
@@ -105,7 +102,6 @@ def rotary_width(key_dim, rope_max_wavelength, rope_fraction):
             )
         return 0
     checks.positive_number("rope_max_wavelength", rope_max_wavelength)
-    checks.positive_number("rope_fraction", rope_fraction)
     width = round(rope_fraction * key_dim)
     if (
         rope_fraction > 1
@@ -129,11 +125,7 @@ def check_gate(layer):
     checks.one_of("gate_source", layer.gate_source, SOURCES)
     checks.positive_integer("gate_rank", layer.gate_rank, optional=True)
     checks.probability("gate_dropout", layer.gate_dropout)
-    if not checks.is_number(layer.gate_scale) or layer.gate_scale == 0:
-        raise ValueError(
-            "`gate_scale` must be a finite number other than 0. Received: "
-            f"gate_scale={layer.gate_scale!r}"
-        )
+    checks.factor("gate_scale", layer.gate_scale)
     if not layer.use_gate:
         return
     if "projection" in sites and layer.gate_granularity != "elementwise":

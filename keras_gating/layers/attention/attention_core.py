@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import functional
+from keras_gating.functional import checks
 from keras_gating.functional import masks
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
@@ -30,6 +31,7 @@ class AttentionCore(AttentionWeights):
         cache_update_index=None,
     ):
         key = value if key is None else key
+        checks.boolean("return_attention_scores", return_attention_scores)
         shapes.check_call(
             self,
             query,

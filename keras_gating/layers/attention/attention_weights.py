@@ -25,6 +25,7 @@ _NORMALIZATIONS = {
 class AttentionWeights(LowRankUpdates, QuantizedChildren, FrozenParts):
     """The sub-layers of `GatedAttention` and how they are built."""
 
+    _tensor_arguments = ("query", "value", "key")
     _quantized_children = (
         "query_dense",
         "key_dense",

@@ -22,7 +22,8 @@ def check(cache, index, layer, query_shape):
     """Raises unless the positions of this call can be written at `index`."""
     batch_size, length = query_shape[:2]
     check_nest(cache, index, ("key", "value", "mask"))
-    max_length = cache["key"].shape[1]
+    sizes = tuple(cache["mask"].shape)
+    max_length = sizes[1] if len(sizes) == 2 else None
     check_shapes(
         cache,
         {
@@ -47,8 +48,15 @@ def check(cache, index, layer, query_shape):
         )
 
 
-def check_nest(cache, index, names):
-    """Raises unless there is an index, and a cache of these tensors."""
+def check_nest(cache, index, names, floats=("key", "value")):
+    """Raises unless there is an index, and a cache of these tensors.
+
+    Args:
+        cache: what came.
+        index: `cache_update_index`.
+        names: names of all tensors.
+        floats: those of floating point; the others are counts and masks.
+    """
     if index is None:
         raise ValueError(
             "`cache` needs `cache_update_index`, the position of the first "
@@ -59,6 +67,14 @@ def check_nest(cache, index, names):
             "`cache` must be what `init_cache` or an earlier call returned. "
             f"Received: {type(cache).__name__}"
         )
+    for name in names:
+        x = cache[name]
+        is_tensor = hasattr(x, "shape") and hasattr(x, "dtype")
+        if not is_tensor or checks.is_float(name, x) != (name in floats):
+            raise ValueError(
+                "`cache` must hold the tensors that `init_cache` or an earlier "
+                f"call returned. Received: cache[{name!r}]={x!r}"
+            )
 
 
 def check_shapes(cache, expected):

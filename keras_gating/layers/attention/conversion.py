@@ -1,5 +1,7 @@
 """From the attention layers of Keras to `GatedAttention`."""
 
+import inspect
+
 import keras
 
 from keras_gating import _keras
@@ -33,14 +35,7 @@ def from_keras(cls, layer, gate_arguments, may_override=False):
     """
     check_source(layer, may_override)
     config = _translated(layer)
-    own = set(cls.from_config(config).get_config()) - set(config)
-    unknown = set(gate_arguments) - own - {"use_gate", "masked_rows"}
-    if unknown:
-        raise ValueError(
-            "`from_keras` takes the keyword-only arguments of "
-            f"{cls.__name__} and `use_gate`; the others come from the layer. "
-            f"Received: {', '.join(sorted(unknown))}"
-        )
+    check_names(cls, gate_arguments, config)
     is_gated = config["use_gate"]
     if is_gated:
         _check_same_gate(gate_arguments, layer.built)
@@ -55,6 +50,26 @@ def from_keras(cls, layer, gate_arguments, may_override=False):
         copy.build_from_config(layer.get_build_config())
         _copy_weights(layer, copy, is_gated)
     return copy
+
+
+def check_names(cls, gate_arguments, config=()):
+    """Raises unless all arguments are those of gates, not of the source.
+
+    Args:
+        cls: `GatedAttention`.
+        gate_arguments: what came, by name.
+        config: what the source says of its own.
+    """
+    parameters = inspect.signature(cls).parameters.values()
+    own = {x.name for x in parameters if x.kind is x.KEYWORD_ONLY}
+    own = own - set(config) | {"use_gate", "masked_rows"}
+    unknown = set(gate_arguments) - own
+    if unknown:
+        raise ValueError(
+            "The arguments of gates are the keyword-only arguments of "
+            f"{cls.__name__} and `use_gate`; the others come from the layer. "
+            f"Received: {', '.join(sorted(unknown))}"
+        )
 
 
 def kind_of(layer):

@@ -195,7 +195,7 @@ class GatedAttention(AttentionCore):
         self.key_dim = checks.positive_integer("key_dim", key_dim)
         self._value_dim = checks.positive_integer("value_dim", value_dim, True)
         self.dropout = checks.probability("dropout", dropout)
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self._output_shape = (
             tuple(output_shape)
             if isinstance(output_shape, list)
@@ -211,7 +211,9 @@ class GatedAttention(AttentionCore):
         self.sliding_window = checks.positive_integer(
             "sliding_window", sliding_window, True
         )
-        self.flash_attention = flash_attention
+        self.flash_attention = checks.boolean(
+            "flash_attention", flash_attention, optional=True
+        )
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)
@@ -220,8 +222,8 @@ class GatedAttention(AttentionCore):
         self._activity_regularizer = regularizers.get(activity_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.use_gate = use_gate
-        self.seed = seed
+        self.use_gate = checks.boolean("use_gate", use_gate)
+        self.seed = checks.seed(seed)
         self.num_key_value_heads = checks.positive_integer(
             "num_key_value_heads", num_key_value_heads, True
         )
@@ -234,7 +236,9 @@ class GatedAttention(AttentionCore):
         self.gate_rank = gate_rank
         self.gate_initializer = initializers.get(gate_initializer)
         self.gate_bias_initializer = initializers.get(gate_bias_initializer)
-        self.gate_use_bias = gate_use_bias
+        self.gate_use_bias = checks.boolean(
+            "gate_use_bias", gate_use_bias, optional=True
+        )
         self.gate_dropout = gate_dropout
         self.context_normalization = context_normalization
         self.query_key_normalization = query_key_normalization

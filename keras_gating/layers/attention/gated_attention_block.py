@@ -2,11 +2,12 @@ import keras
 
 from keras_gating.functional import checks
 from keras_gating.layers.attention.gated_attention import GatedAttention
+from keras_gating.layers.checked_inputs import CheckedInputs
 from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class GatedAttentionBlock(keras.layers.Layer):
+class GatedAttentionBlock(CheckedInputs):
     """Self-attention with a gate that reads input and context, made robust.
 
     `outputs = LayerNorm(x + dropout(W_o (context ⊙ gate)))`
@@ -80,7 +81,7 @@ class GatedAttentionBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.dropout = checks.probability("dropout", dropout)
-        self.norm_first = norm_first
+        self.norm_first = checks.boolean("norm_first", norm_first)
         self.normalization_epsilon = checks.positive_number(
             "normalization_epsilon", normalization_epsilon
         )

@@ -4,6 +4,7 @@ from keras import constraints
 from keras import initializers
 from keras import regularizers
 
+from keras_gating.functional import checks
 from keras_gating.layers.attention.gated_attention_unit_checks import (
     check_arguments,
 )
@@ -155,19 +156,19 @@ class GatedAttentionUnit(GatedAttentionUnitCore):
         self.position = (
             tuple(position) if isinstance(position, list) else position
         )
-        self.norm_first = norm_first
+        self.norm_first = checks.boolean("norm_first", norm_first)
         self.normalization_epsilon = normalization_epsilon
         self.dropout = dropout
         self.activation = activations.get(activation)
         self.block_size = block_size
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.seed = seed
+        self.seed = checks.seed(seed)
         check_arguments(self)
         self.supports_masking = True
         self.width = self.hidden_dim = None

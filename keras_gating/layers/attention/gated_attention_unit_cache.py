@@ -48,7 +48,8 @@ def check(cache, index, layer, inputs_shape):
         "position": (batch_size,),
         "max_length": (batch_size,),
     }
-    kv_cache.check_nest(cache, index, expected)
+    floats = ("sum", "chunk_sum", "chunk_key", "chunk_value")
+    kv_cache.check_nest(cache, index, expected, floats)
     kv_cache.check_shapes(cache, expected)
     position = kv_cache.position_of(index)
     start = _backend.concrete(cache["position"])
@@ -142,11 +143,10 @@ def step(
     context = context + chunks.across_chunks(
         place(linear_query), before, counts_before, divisors[1]
     )
-    shape = ops.shape(context)
-    context = ops.reshape(context, (batch_size, -1, shape[3]))
+    context = chunks.merge_chunks(context)
     if not is_single:
         context = ops.slice(
-            context, (0, first, 0), (batch_size, length, shape[3])
+            context, (0, first, 0), (batch_size, length, context.shape[2])
         )
     complete = ops.convert_to_tensor((first + length) // size, "int32")
     last = ops.minimum(complete, count - 1)

@@ -7,7 +7,6 @@ from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.masks import check_attention_mask
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
-from keras_gating.layers.attention import shapes
 
 
 def check_arguments(layer):
@@ -19,12 +18,10 @@ def check_arguments(layer):
     )
     checks.positive_integer("chunk_size", layer.chunk_size, optional=True)
     divisor = layer.divisor
-    is_count = checks.is_integer(divisor) and divisor > 0
-    if not is_count and divisor not in ("visible", "length"):
-        raise ValueError(
-            '`divisor` must be "visible", "length" or a positive integer. '
-            f"Received: divisor={divisor!r}"
-        )
+    if isinstance(divisor, str):
+        checks.one_of("divisor", divisor, ("visible", "length"))
+    else:
+        checks.positive_integer("divisor", divisor)
     if "rope" in as_positions(layer.position) and layer.key_dim % 2:
         raise ValueError(
             "Rotary embedding rotates pairs of features: `key_dim` must be "
@@ -39,7 +36,8 @@ def check_arguments(layer):
             "Received: normalization_epsilon="
             f"{layer.normalization_epsilon}"
         )
-    if layer.block_size != "auto":
+    block_size = layer.block_size
+    if not isinstance(block_size, str) or block_size != "auto":
         checks.positive_integer("block_size", layer.block_size, optional=True)
     if activation == "softmax":
         if layer.chunk_size is not None:
@@ -107,10 +105,11 @@ def check_call(
     cache_update_index,
 ):
     """Raises unless the arguments of a call fit together and the weights."""
+    checks.boolean("use_causal_mask", use_causal_mask)
     check_inputs(layer, inputs_shape)
     batch_size, length, _ = inputs_shape
     if mask is not None:
-        mask_shape = shapes.shape_of("mask", mask)
+        mask_shape = checks.shape_of("mask", mask)
         if not checks.compatible(mask_shape, (batch_size, length)):
             raise ValueError(
                 "`mask` must have the shape (batch, length), "
@@ -128,7 +127,7 @@ def check_call(
         )
     if attention_mask is None:
         return
-    mask_shape = shapes.shape_of("attention_mask", attention_mask)
+    mask_shape = checks.shape_of("attention_mask", attention_mask)
     if layer.chunk_size is not None:
         _check_chunked_mask(mask_shape, (batch_size, 1, length), cache)
     else:

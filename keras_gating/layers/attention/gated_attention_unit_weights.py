@@ -28,9 +28,10 @@ class GatedAttentionUnitWeights(LowRankUpdates, QuantizedChildren):
         check_inputs(self, inputs_shape)
         self.width = inputs_shape[-1]
         self.hidden_dim = round(self.expansion_factor * self.width)
-        if self.hidden_dim < 1:
+        if not 1 <= self.hidden_dim <= checks.LARGEST_SIZE:
             raise ValueError(
-                "`expansion_factor` leaves no hidden features. Received: "
+                "`expansion_factor` leaves no hidden features, or more than "
+                f"{checks.LARGEST_SIZE}. Received: "
                 f"expansion_factor={self.expansion_factor} with "
                 f"{self.width} input features"
             )

@@ -1,5 +1,6 @@
 """Checks of the shapes that `GatedAttention` is called with."""
 
+from keras_gating.functional import checks
 from keras_gating.functional.checks import compatible
 from keras_gating.functional.masks import check_attention_mask
 from keras_gating.layers.attention import cache as kv_cache
@@ -23,6 +24,7 @@ def check_call(
     Returns:
         The shape of the scores; `None` for unknown sizes.
     """
+    checks.boolean("use_causal_mask", use_causal_mask)
     layout = layer.layout
     inputs = {"query": query.shape, "value": value.shape, "key": key.shape}
     if gate_input is not None:
@@ -32,8 +34,7 @@ def check_call(
     check_inputs(layer, query.shape, value.shape, key.shape)
     for name, mask in padding_masks.items():
         if mask is not None:
-            mask_shape = shape_of(f"{name}_mask", mask)
-            check_padding_mask(name, mask_shape, inputs[name])
+            checks.padding_mask(f"{name}_mask", mask, inputs[name], name)
     source_shape = key.shape
     if cache is not None:
         check_cache(layout, query.shape, value.shape)
@@ -50,21 +51,10 @@ def check_call(
     check_masks(
         layout,
         scores_shape,
-        shape_of("attention_mask", attention_mask),
+        checks.shape_of("attention_mask", attention_mask),
         use_causal_mask and cache is None,
     )
     return scores_shape
-
-
-def shape_of(name, mask):
-    """The shape of a mask, `None` if there is none."""
-    if mask is None:
-        return None
-    if not hasattr(mask, "shape"):
-        raise ValueError(
-            f"`{name}` must be an array or a tensor. Received: {mask!r}"
-        )
-    return tuple(mask.shape)
 
 
 def check_inputs(layer, query_shape, value_shape, key_shape):
@@ -144,19 +134,6 @@ def check_gate_input(layer, query_shape, gate_input_shape):
             "`gate_input` must have the shape of `query` except for the last "
             f"axis. Received: gate_input.shape={tuple(gate_input_shape)}, "
             f"query.shape={tuple(query_shape)}"
-        )
-
-
-def check_padding_mask(name, mask_shape, input_shape):
-    """A padding mask has the leading axes of its input, the batch at least."""
-    expected = tuple(input_shape[: len(mask_shape)])
-    if not 0 < len(mask_shape) < len(input_shape) or not compatible(
-        mask_shape, expected
-    ):
-        raise ValueError(
-            f"`{name}_mask` must have the shape of `{name}` without its "
-            f"features, {tuple(input_shape[:-1])}. Received: "
-            f"{name}_mask.shape={tuple(mask_shape)}"
         )
 
 

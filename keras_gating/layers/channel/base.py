@@ -8,12 +8,14 @@ from keras import ops
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
+from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import with_rank
+from keras_gating.layers.checked_inputs import CheckedInputs
 from keras_gating.layers.low_rank import LowRankUpdates
 
 
-class FeatureMapGate(LowRankUpdates):
+class FeatureMapGate(LowRankUpdates, CheckedInputs):
     """A gate on sequences, images or volumes; subclasses make the logits."""
 
     def __init__(
@@ -26,12 +28,7 @@ class FeatureMapGate(LowRankUpdates):
     ):
         super().__init__(**kwargs)
         self.gate_activation = activations.get(gate_activation)
-        if not checks.is_number(gate_scale) or gate_scale == 0:
-            raise ValueError(
-                "`gate_scale` must be a finite number other than 0. Received: "
-                f"gate_scale={gate_scale!r}"
-            )
-        self.gate_scale = gate_scale
+        self.gate_scale = checks.factor("gate_scale", gate_scale)
         self.gate_initializer = initializers.get(gate_initializer)
         self.data_format = keras.config.image_data_format()
         if data_format is not None:
@@ -71,9 +68,10 @@ class FeatureMapGate(LowRankUpdates):
                 f"3, 4 or 5. Received: inputs.shape={tuple(input_shape)}"
             )
         channels = input_shape[self._channel_axis(rank)]
-        if channels is None:
+        if channels is None or 0 in tuple(input_shape)[1:]:
             raise ValueError(
-                "The number of channels must be known. Received: inputs.shape="
+                "The number of channels must be known, and there must be a "
+                "channel and a position at least. Received: inputs.shape="
                 f"{tuple(input_shape)}, data_format={self.data_format!r}"
             )
         return channels
@@ -91,10 +89,11 @@ class FeatureMapGate(LowRankUpdates):
         The mask that Keras carries along after an embedding or a recurrent
         layer has the first of these axes only.
         """
+        self._channels(inputs.shape)
         if mask is None:
             return None
         rank = len(inputs.shape)
-        mask = ops.cast(mask, "bool")
+        mask = as_boolean_mask(mask, "mask")
         axes = (0, *self._position_axes(rank))
         sizes = [inputs.shape[axis] for axis in axes]
         agree = all(a == b or None in (a, b) for a, b in zip(mask.shape, sizes))

@@ -51,7 +51,7 @@ class BottleneckGate(QuantizedChildren, FeatureMapGate):
                 f"divisor={divisor}"
             )
         self.activation = activations.get(activation)
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)

@@ -2,13 +2,14 @@ import keras
 
 from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.spatial_gate import SpatialGate
+from keras_gating.layers.checked_inputs import CheckedInputs
 from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.trainable_flags import inherit_trainable
 
 
 @keras.saving.register_keras_serializable(package="keras_gating")
-class CBAM(LowRankUpdates):
+class CBAM(LowRankUpdates, CheckedInputs):
     """Convolutional block attention: a channel gate, then a spatial gate.
 
     `outputs = SpatialGate(ChannelGate(x))`

@@ -1,5 +1,6 @@
 import keras
 
+from keras_gating.functional import checks
 from keras_gating.functional.pooling import position_max
 from keras_gating.functional.pooling import position_mean
 from keras_gating.layers.channel.bottleneck import BottleneckGate
@@ -98,7 +99,7 @@ class ChannelGate(BottleneckGate):
             data_format=data_format,
             **kwargs,
         )
-        self.light = light
+        self.light = checks.boolean("light", light)
 
     def call(self, inputs, mask=None):
         rank = len(inputs.shape)

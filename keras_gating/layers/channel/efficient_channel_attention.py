@@ -107,7 +107,13 @@ class ECA(FeatureMapGate):
         """Size of the convolution for this number of channels."""
         if self.kernel_size is not None:
             return self.kernel_size
-        size = int(abs(math.log2(channels) + self.b) / self.gamma)
+        size = abs(math.log2(channels) + self.b) / self.gamma
+        if size > checks.LARGEST_SIZE:
+            raise ValueError(
+                f"`gamma` and `b` make a convolution of size {size:g}. "
+                f"Received: gamma={self.gamma}, b={self.b}"
+            )
+        size = int(size)
         return size if size % 2 else size + 1
 
     def build(self, input_shape):

@@ -103,11 +103,11 @@ class SpatialGate(FeatureMapGate):
             **kwargs,
         )
         self.kernel_size = checks.odd_size("kernel_size", kernel_size)
-        self.batch_norm = batch_norm
+        self.batch_norm = checks.boolean("batch_norm", batch_norm)
         self.map_order = checks.one_of(
             "map_order", map_order, ("mean_max", "max_mean")
         )
-        self.light = light
+        self.light = checks.boolean("light", light)
         if light and map_order != "mean_max":
             raise ValueError(
                 "With `light=True` there is one map, so `map_order` has no "

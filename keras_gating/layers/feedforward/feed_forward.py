@@ -40,7 +40,7 @@ class FeedForwardBase(LowRankUpdates, QuantizedChildren):
         self.output_dim = checks.positive_integer(
             "output_dim", output_dim, optional=True
         )
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self.dropout = checks.probability("dropout", dropout)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
@@ -49,7 +49,7 @@ class FeedForwardBase(LowRankUpdates, QuantizedChildren):
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
         checks.bias_arguments(self)
-        self.seed = seed
+        self.seed = checks.seed(seed)
         self.supports_masking = True
         self.hidden = self.projection = None
 
@@ -78,6 +78,8 @@ class FeedForwardBase(LowRankUpdates, QuantizedChildren):
         inherit_trainable(self)
 
     def call(self, inputs, training=None, mask=None):
+        if mask is not None:
+            checks.padding_mask("mask", mask, inputs.shape)
         hidden = self._expand(inputs, mask)
         if self.dropout:
             hidden = self.dropout_layer(hidden, training=training)

@@ -125,7 +125,7 @@ class GatedFeedForward(FeedForwardBase):
         self.limit = (
             None if limit is None else checks.positive_number("limit", limit)
         )
-        self.gate_first = gate_first
+        self.gate_first = checks.boolean("gate_first", gate_first)
         self.product_dtype = checks.float_dtype("product_dtype", product_dtype)
 
     @property

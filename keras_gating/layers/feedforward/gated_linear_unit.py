@@ -57,12 +57,12 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
     ):
         super().__init__(**kwargs)
         self.units = checks.positive_integer("units", units)
-        self.gate_first = gate_first
+        self.gate_first = checks.boolean("gate_first", gate_first)
         self.limit = (
             None if limit is None else checks.positive_number("limit", limit)
         )
         self.product_dtype = checks.float_dtype("product_dtype", product_dtype)
-        self.use_bias = use_bias
+        self.use_bias = checks.boolean("use_bias", use_bias)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)

@@ -3,6 +3,7 @@
 import keras
 from keras import activations
 
+from keras_gating.functional import checks
 from keras_gating.layers.feedforward.gated_linear_unit import GatedLinearUnit
 
 
@@ -103,7 +104,7 @@ class GEGLU(GatedLinearUnit):
 
     def __init__(self, units, approximate=False, **kwargs):
         super().__init__(units, **kwargs)
-        self.approximate = approximate
+        self.approximate = checks.boolean("approximate", approximate)
 
     def activation(self, x):
         return activations.gelu(x, approximate=self.approximate)
