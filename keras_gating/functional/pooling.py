@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_gating import _backend
 from keras_gating.functional.gate import to_float32
 
 
@@ -49,7 +50,8 @@ def position_max(x, axes, mask=None):
     merged = ops.reshape(x, (*leading, -1, *trailing))
     places = ops.arange(ops.shape(merged)[axis], dtype="int32")
     places = ops.reshape(places, (-1, *[1] * len(trailing)))
-    is_first = ops.equal(places, ops.argmax(merged, axis=axis, keepdims=True))
+    first = ops.expand_dims(_backend.argmax(merged, axis), axis)
+    is_first = ops.equal(places, first)
     merged = ops.where(is_first, merged, ops.zeros_like(merged))
     maximum = ops.sum(merged, axis=axis)
     maximum = ops.reshape(maximum, (*leading, *[1] * len(axes), *trailing))

@@ -86,8 +86,13 @@ class Projection(keras.layers.EinsumDense):
         )
 
     def call(self, inputs, training=None):
-        if self.bias is None or keras.config.backend() != "torch":
+        if self.bias is None or keras.config.backend() == "jax":
             return super().call(inputs)
+        if keras.config.backend() != "torch":
+            # Not `ops.add`, even where it adds along the right axis: LiteRT
+            # cannot read the operation that it takes for this.
+            outputs = ops.einsum(self.equation, inputs, self.kernel)
+            return self.activation(outputs + ops.convert_to_tensor(self.bias))
         created = tuple(self.bias.shape)
         bound = tuple(self.kernel.shape)[: -len(created)]
         inputs = ops.convert_to_tensor(inputs)
