@@ -12,7 +12,7 @@ FORMATS = {
     "onnx": "ONNX",
     "onnx_of_fixed_sizes": "ONNX, all sizes fixed",
     "openvino": "OpenVINO",
-    "litert": "LiteRT, length fixed",
+    "litert": "LiteRT, all sizes fixed",
     "torch_program": "`.pt2` of `torch.export`",
 }
 WORKS, FAILS, UNTRIED = "works", "fails upstream", "not tried"
@@ -66,16 +66,26 @@ class Cell:
 
     @property
     def notes(self):
-        return [n for n in (self.note, *(f.reason for f in self.failures)) if n]
-
-    @property
-    def failures(self):
-        return list(self.without.values())
+        reasons = [failure.reason for failure in self.without.values()]
+        return [self.note, *reasons] if self.note else reasons
 
 
 CELLS = [
     Cell("saved_model", "tensorflow", packages=("tensorflow",)),
-    Cell("saved_model", "jax", always=True, packages=("tensorflow",)),
+    Cell(
+        "saved_model",
+        "jax",
+        always=True,
+        packages=("tensorflow",),
+        without={
+            "gated_attention_unit mask_b1t_causal": Failure(
+                'Not `attention_activation="laplace"`: TensorFlow 2.21 does '
+                "not read the error function of JAX 0.10.",
+                "erf",
+                "composite_v2",
+            ),
+        },
+    ),
     Cell(
         "saved_model",
         "torch",

@@ -42,8 +42,7 @@ CHOSEN = (
     "cbam",
 )
 # What unknown sizes are while a model is exported, and later.
-OTHER_BATCH = {2: 3}
-OTHER_SIZES = {**OTHER_BATCH, 4: 6, 5: 7, 6: 8}
+OTHER_SIZES = {2: 3, 4: 6, 5: 7, 6: 8}
 
 
 @dataclasses.dataclass(frozen=True)
