@@ -5,6 +5,7 @@ import doctest
 import io
 import os
 import re
+import warnings
 from pathlib import Path
 
 import keras
@@ -160,6 +161,7 @@ def test_code_on_pages_runs(page):
     if page.name == "export.md":
         if keras.backend.backend() == "jax":
             pytest.skip("runs where there are most formats")
+        warnings.simplefilter("ignore")  # The converters' own.
         for package in ("ai_edge_litert", "onnxruntime", "openvino"):
             pytest.importorskip(package)
     namespace = {"__name__": "__main__"}

@@ -34,9 +34,7 @@ INSTALLED = [
 # Round about: each backend reads what another one wrote.
 NEXT = INSTALLED[(INSTALLED.index(keras.config.backend()) + 1) % len(INSTALLED)]
 # These only infer. Torch alone asks them, since it has the least to compile.
-INFERENCE = (
-    ("numpy", "openvino") if keras.config.backend() == "torch" else ()
-)
+INFERENCE = ("numpy", "openvino") if keras.config.backend() == "torch" else ()
 SINGLE = [case for case in CASES if case.single_input]
 
 

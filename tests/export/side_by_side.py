@@ -95,6 +95,7 @@ class SideBySide:
     """A model of branches: inputs of equal shape are one, outputs in order."""
 
     def __init__(self, symbols, outputs):
+        self._expected = {}
         self.branches = list(outputs)
         used = {
             id(tensor)
@@ -110,17 +111,16 @@ class SideBySide:
     def arrays(self, sizes):
         return [spec.array(sizes) for spec in self.specs]
 
-    @functools.cache
-    def _expected(self, sizes):
-        # Compiled where a call by itself would compile each operation.
-        jax = keras.config.backend() == "jax"
-        model = self.model.predict_on_batch if jax else self.model
-        outputs = keras.tree.flatten(model(self.arrays(dict(sizes))))
-        return [to_numpy(x) for x in outputs]
-
     def expected(self, sizes):
         """What the model itself returns, once for each choice of sizes."""
-        return self._expected(tuple(sizes.items()))
+        key = tuple(sizes.items())
+        if key not in self._expected:
+            # Compiled where a call would compile each operation.
+            jax = keras.config.backend() == "jax"
+            model = self.model.predict_on_batch if jax else self.model
+            outputs = keras.tree.flatten(model(self.arrays(sizes)))
+            self._expected[key] = [to_numpy(x) for x in outputs]
+        return self._expected[key]
 
 
 @functools.cache
