@@ -17,11 +17,12 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # pytest's code for "no test ran", which is no failure of a chosen few tests.
 NONE_SELECTED := $(if $(PYTEST_ARGS),5,none)
 
-.PHONY: help demo test lint types docs docs-test tutorials clean
+.PHONY: help demo test export-matrix lint types docs docs-test tutorials clean
 
 help:
 	@echo "make demo       run the experiments on JAX and write ./results"
 	@echo "make test       run the test suite once for each backend"
+	@echo "make export-matrix  export every layer in every way, print the table"
 	@echo "make lint       check style and imports"
 	@echo "make types      check types"
 	@echo "make docs       build the documentation into ./site"
@@ -50,6 +51,14 @@ test-%: $(VENV)/installed-test
 	@echo "==== Tests on $* ===="
 	@KERAS_BACKEND=$(firstword $(subst -, ,$*)) $(PYTEST) $(PYTEST_ARGS) \
 		|| [ $$? = $(NONE_SELECTED) ]
+
+# All cells of the table in docs/guides/export.md; `make test` has the first few.
+export-matrix: $(VENV)/installed-test
+	@for backend in $(BACKENDS); do \
+		EXPORT_MATRIX=1 KERAS_BACKEND=$$backend $(PYTEST) tests/export \
+			|| exit 1; \
+	done
+	@$(BIN)/python -m tests.export.cells
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -182,6 +182,19 @@ def first_maximum(x, axes):
     return torch.max(x.flatten(axes[0], axes[-1]), dim=axes[0]).values
 
 
+def argmax(x, axis):
+    """Place of the first maximum along an axis.
+
+    That of Keras sorts out negative zeros by their bits first, on TensorFlow,
+    which ONNX, OpenVINO and LiteRT have no operation for.
+    """
+    if keras.config.backend() != "tensorflow":
+        return keras.ops.argmax(x, axis=axis)
+    import tensorflow as tf
+
+    return tf.argmax(x, axis=axis, output_type="int32")
+
+
 def no_gradients():
     """A context in which torch keeps nothing for gradients."""
     if keras.config.backend() != "torch":

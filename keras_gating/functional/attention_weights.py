@@ -8,6 +8,7 @@ from keras import ops
 from keras_gating.functional import checks
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.scores import masked_softmax
+from keras_gating.functional.sizes import known_size
 
 
 def relu2(x):
@@ -94,7 +95,7 @@ def weighted_values(equation, weights, values, divisor=None):
         divisor = ops.where(divisor > 0, divisor, ops.ones_like(divisor))
         divisor = ops.cast(divisor, weights.dtype)
         is_half = weights.dtype != values.dtype
-        num_keys, width = weights.shape[-1], values.shape[-1]
+        num_keys, width = known_size(weights, -1), values.shape[-1]
         if is_half or (num_keys is not None and num_keys < width):
             # An undivided sum may exceed half precision; else it is a matter
             # of which is smaller.

@@ -14,6 +14,7 @@ from keras_gating.functional.masks import intersection
 from keras_gating.functional.quadratic import check_key_mask
 from keras_gating.functional.relative_position import relative_position_bias
 from keras_gating.functional.scores import scaled_query
+from keras_gating.functional.sizes import known_size
 
 
 def mixed_chunk_attention(
@@ -75,8 +76,8 @@ def mixed_chunk_attention(
     queries = _as_pair("queries", queries, value)
     keys = _as_pair("keys", keys, value)
     length = ops.shape(value)[1]
-    if value.shape[1] is not None:
-        chunk_size = min(chunk_size, max(value.shape[1], 1))
+    if known_size(value) is not None:
+        chunk_size = min(chunk_size, max(known_size(value), 1))
     if key_mask is not None:
         key_mask = as_boolean_mask(key_mask, "key_mask")
         check_key_mask(key_mask, value)
@@ -131,12 +132,12 @@ def _as_pair(name, pair, value):
 def split_chunks(x, chunk_size):
     """`(B, chunks, chunk_size, …)` from `(B, T, …)`, zeros at the end."""
     shape = ops.shape(x)
+    # Written so that JAX can tell, for unknown lengths, that the sizes fit.
+    count = (shape[1] + chunk_size - 1) // chunk_size
     if not _is_multiple(shape[1], chunk_size):
-        missing = -shape[1] % chunk_size
+        missing = count * chunk_size - shape[1]
         zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
-    # Not -1, which no size is for an empty batch.
-    count = ops.shape(x)[1] // chunk_size
     return ops.reshape(x, (shape[0], count, chunk_size, *shape[2:]))
 
 
@@ -227,8 +228,13 @@ def running_sums(sums, start=None):
     """
     if start is None:
         start = ops.zeros_like(sums[:, 0])
-    # Not `ops.cumsum`: on JAX its time grows faster than the length, on torch
-    # it makes float32 of float64.
+    if known_size(sums) is None:
+        start = ops.expand_dims(start, 1)
+        through = start + ops.cast(ops.cumsum(sums, axis=1), sums.dtype)
+        before = ops.concatenate([start, through[:, :-1]], axis=1)
+        return before, through[:, -1]
+    # Where there can be a loop, not `ops.cumsum`: on JAX its time grows faster
+    # than the length, on torch it makes float32 of float64.
     total, before = scan(
         lambda carry, x: (carry + x, carry), start, ops.moveaxis(sums, 1, 0)
     )
@@ -250,7 +256,7 @@ def across_chunks(query, sums, counts, divisor="visible"):
     # The mean is of the size of one summand, which half precision can hold.
     means = sums / ops.cast(divisor, sums.dtype)
     means = ops.cast(means, query.dtype)
-    if means.shape[1] == 1:
+    if known_size(means) == 1:
         return ops.einsum("bgrd,bde->bgre", query, means[:, 0])
     return ops.einsum("bgrd,bgde->bgre", query, means)
 
@@ -288,5 +294,7 @@ def _visible_count(key_mask, rows, chunk_size):
         return ops.reshape(
             ops.sum(count, axis=2), (*ops.shape(count)[:2], 1, 1)
         )
-    count = ops.take(ops.cumsum(count, axis=2), rows, axis=2)
+    count = ops.cumsum(count, axis=2)
+    if rows.shape[0] != chunk_size:
+        count = ops.take(count, rows, axis=2)
     return ops.expand_dims(count, -1)

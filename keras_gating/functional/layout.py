@@ -138,7 +138,7 @@ class AttentionLayout:
     def visible_rows(self, mask):
         """Queries that see a key: `(B, dims…, heads or 1, 1)`."""
         rows = self.seeing_rows(mask)
-        rows = ops.squeeze(rows, axis=tuple(range(-self.count, 0)))
+        rows = rows[(..., *[0] * self.count)]
         # (B, free…, heads, T…) → (B, free…, T…, heads) → (B, dims…, heads, 1)
         rows = ops.moveaxis(rows, 1 + len(self.free), -1)
         order = (*self._scattered_order(), self.rank - 1)
@@ -155,8 +155,10 @@ class AttentionLayout:
     def visible_sources(self, mask):
         """Keys that some query sees: `(B or 1, dims…, 1)`."""
         heads = 1 + len(self.free)
-        reduced = tuple(range(heads, heads + 1 + self.count))
-        sources = ops.any(self.with_heads(mask), axis=reduced)
+        sources = self.with_heads(mask)
+        # One at a time: of several axes OpenVINO reduces only the first.
+        for _ in range(1 + self.count):
+            sources = ops.any(sources, axis=heads)
         return ops.expand_dims(
             ops.transpose(sources, self._scattered_order()), -1
         )

@@ -7,6 +7,10 @@ as large as the whole. Here all are taken apart in one operation.
 import keras
 from keras import ops
 
+# So few entries are written out on every backend: LiteRT has no loop that keeps
+# the output of each.
+UNROLLED = 16
+
 
 def scan(function, start, x):
     """`keras.ops.scan` over a tensor.
@@ -15,12 +19,13 @@ def scan(function, start, x):
         function: `function(carry, entry)`, which returns the next carry and an
             output.
         start: the first carry.
-        x: tensor `(n, …)`.
+        x: tensor `(n, …)`, n known.
 
     Returns:
         The last carry, and the outputs `(n, …)`.
     """
-    if keras.config.backend() != "torch":
+    is_short = 0 < x.shape[0] <= UNROLLED
+    if keras.config.backend() != "torch" and not is_short:
         return ops.scan(function, start, x)
     carry, outputs = start, []
     for entry in ops.unstack(x):

@@ -73,6 +73,7 @@ def _first_maximum(x, axes):
     merged = ops.reshape(x, (*leading, count, *trailing))
     places = ops.arange(ops.shape(merged)[axis], dtype="int32")
     places = ops.reshape(places, (-1, *[1] * len(trailing)))
-    is_first = ops.equal(places, ops.argmax(merged, axis=axis, keepdims=True))
+    first = ops.expand_dims(_backend.argmax(merged, axis), axis)
+    is_first = ops.equal(places, first)
     merged = ops.where(is_first, merged, ops.zeros_like(merged))
     return ops.sum(merged, axis=axis)

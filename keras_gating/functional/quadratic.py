@@ -16,6 +16,7 @@ from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import intersection
 from keras_gating.functional.relative_position import relative_position_bias
 from keras_gating.functional.scores import scaled_query
+from keras_gating.functional.sizes import known_size
 
 # With causal weights, rows from this number on are computed in so many blocks
 # that leave later keys out: of 4 blocks 3/8 of all weights.
@@ -121,7 +122,7 @@ def quadratic_attention(
     elif mask is not None:
         count_rows = True
     elif is_causal:
-        rows["divisor"] = _seen_count(key, key_mask, positions)
+        rows["divisor"] = _seen_count(key, key_mask, positions, offset)
     else:
         shared["divisor"] = _key_count(key, key_mask)
     rows = {name: x for name, x in rows.items() if x is not None}
@@ -129,7 +130,7 @@ def quadratic_attention(
     function = functools.partial(
         _attend, (*rows, *shared), activation, is_causal, count_rows
     )
-    length = query.shape[1]
+    length = known_size(query)
     if block_size is not None and length is not None and length > block_size:
         return map_row_blocks(
             function, list(rows.values()), list(shared.values()), block_size
@@ -139,7 +140,7 @@ def quadratic_attention(
         and checks.is_integer(offset)
         and offset == 0
         and length is not None
-        and length == key.shape[1]
+        and length == known_size(key)
         and length >= SHORTEST_IN_PREFIXES
     ):
         return _attend_to_prefixes(function, rows, shared, length)
@@ -194,17 +195,25 @@ def _attend_to_prefixes(function, rows, shared, length):
 def _key_count(key, key_mask):
     """Number of keys, `(B, 1, 1)` with a mask."""
     if key_mask is None:
-        return ops.convert_to_tensor(ops.shape(key)[1], dtype="int32")
+        # Not the size itself, of which torch makes a constant in an export.
+        return ops.sum(ops.ones((ops.shape(key)[1],), "int32"))
     count = ops.sum(ops.cast(key_mask, "int32"), axis=1)
     return ops.reshape(count, (-1, 1, 1))
 
 
-def _seen_count(key, key_mask, positions):
+def _seen_count(key, key_mask, positions, offset):
     """Number of keys up to each position, `(B or 1, T, 1)`."""
     last = ops.minimum(positions, _key_count(key, None) - 1)
     if key_mask is None:
         return ops.reshape(last + 1, (1, -1, 1))
     count = ops.cumsum(ops.cast(key_mask, "int32"), axis=1)
+    if checks.is_integer(offset) and offset == 0:
+        # Not by gathering, which OpenVINO lacks for models of torch.
+        (num_queries,) = ops.shape(positions)
+        shape = (ops.shape(count)[0], num_queries)
+        beyond = ops.broadcast_to(count[:, -1:], shape)
+        count = ops.concatenate([count, beyond], axis=1)[:, :num_queries]
+        return ops.expand_dims(count, -1)
     return ops.expand_dims(ops.take(count, last, axis=1), -1)
 
 

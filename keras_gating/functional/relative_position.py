@@ -65,7 +65,8 @@ def relative_position_bucket(
     else:
         num_buckets //= 2
         first = ops.where(distance > 0, num_buckets, 0)
-        distance = ops.abs(distance)
+        # Not `ops.abs`, which may do nothing to integers on OpenVINO.
+        distance = ops.where(distance < 0, -distance, distance)
     exact = num_buckets // 2
     bucket = ops.where(distance < exact, distance, exact)
     for start in _range_starts(exact, num_buckets, max_distance):

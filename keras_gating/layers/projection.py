@@ -85,11 +85,17 @@ class Projection(keras.layers.EinsumDense):
         )
 
     def call(self, inputs, training=None):
-        if keras.config.backend() != "torch":
+        backend = keras.config.backend()
+        if backend == "torch":
+            return self._linear(
+                ops.convert_to_tensor(inputs), *self._kernel_and_bias()
+            )
+        if self.bias is None or backend == "jax":
             return super().call(inputs)
-        return self._linear(
-            ops.convert_to_tensor(inputs), *self._kernel_and_bias()
-        )
+        # Not `ops.add`, even where it adds along the right axis: LiteRT cannot
+        # read the operation that it takes for this.
+        outputs = ops.einsum(self.equation, inputs, self.kernel)
+        return self.activation(outputs + ops.convert_to_tensor(self.bias))
 
     def _kernel_and_bias(self):
         # With LoRA the kernel is no variable, but a sum.

@@ -6,6 +6,7 @@ from keras import ops
 from keras_gating import functional
 from keras_gating.functional import checks
 from keras_gating.functional import masks
+from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.attention.attention_weights import AttentionWeights
@@ -232,8 +233,9 @@ class AttentionCore(AttentionWeights):
             type(self)._compute_attention
             is not AttentionCore._compute_attention
         )
+        length = known_size(query)
         same_length = query is value or (
-            query.shape[1] is not None and query.shape[1] == value.shape[1]
+            length is not None and length == known_size(value)
         )
         return (
             self.layout.is_flat

@@ -9,6 +9,7 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating.functional import chunks
 from keras_gating.functional.masks import hide
+from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 
 
@@ -101,7 +102,7 @@ def step(
     batch_size, length = ops.shape(value)[:2]
     size = cache["chunk_key"].shape[1]
     first = index % size
-    is_single = value.shape[1] == 1
+    is_single = known_size(value) == 1
     # The chunks that the new positions fall into, the open one first.
     count = 1 if is_single else (length + 2 * size - 2) // size
     window = {

@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_gating import functional
 from keras_gating.functional import masks
+from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
 from keras_gating.layers.attention.gated_attention_unit_checks import check_call
@@ -155,8 +156,8 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
                 ops.expand_dims(value, 2),
             )
             mask = ops.logical_and(cache["mask"], written)
-            key = self._cast(ops.squeeze(cache["key"], 2))
-            value = self._cast(ops.squeeze(cache["value"], 2))
+            key = self._cast(cache["key"][:, :, 0])
+            value = self._cast(cache["value"][:, :, 0])
         mask = masks.intersection(mask, seen)
         key, value = _hide_unseen(key, value, mask, pairs)
         divisor = self.divisor
@@ -216,7 +217,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
     def _rows_a_block(self, query):
         if self.block_size != "auto":
             return self.block_size
-        length = query.shape[1]
+        length = known_size(query)
         is_long = length is not None and length > _LONGEST_WHOLE
         return _AUTO_BLOCK if is_long else None
 
@@ -231,9 +232,9 @@ def _split_mask(attention_mask):
     mask = masks.as_boolean_mask(attention_mask)
     rank = len(mask.shape)
     if rank == 4:
-        mask = ops.squeeze(mask, 1)
+        mask = mask[:, 0]
     if rank > 2 and mask.shape[1] == 1:
-        return None, ops.squeeze(mask, 1)
+        return None, mask[:, 0]
     return (ops.expand_dims(mask, 0) if rank == 2 else mask), None
 
 
