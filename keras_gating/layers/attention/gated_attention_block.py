@@ -141,10 +141,10 @@ class GatedAttentionBlock(CheckedInputs):
             query_mask=mask,
             value_mask=mask,
             attention_mask=attention_mask,
-            # `None` for False: JAX makes a tensor of a flag where it computes
-            # a layer again for its gradients.
-            use_causal_mask=use_causal_mask or None,
             training=training,
+            # Where JAX computes a layer again for its gradients, a flag that is
+            # passed becomes a tensor.
+            **({"use_causal_mask": True} if use_causal_mask else {}),
         )
         y = inputs + self.dropout_layer(y, training=training)
         y = y if self.norm_first else self.normalization(y)
