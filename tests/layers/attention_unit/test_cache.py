@@ -6,6 +6,7 @@ import pytest
 
 from keras_gating import _backend
 from tests.layers.attention_unit.common import unit
+from tests.marks import once
 from tests.utils import assert_close
 from tests.utils import normal
 from tests.utils import to_numpy
@@ -55,7 +56,7 @@ def snapshot(cache):
 
 @pytest.mark.parametrize(
     "bounds",
-    [range(LENGTH + 1), (0, 2, 6, 7)],
+    [range(LENGTH + 1), pytest.param((0, 2, 6, 7), marks=once)],
     ids=["single", "pieces"],
 )
 @pytest.mark.parametrize("option", OPTIONS)

@@ -9,6 +9,7 @@ import pytest
 from keras_gating.layers import CBAM
 from keras_gating.layers import ECA
 from keras_gating.layers import SqueezeExcite
+from tests.marks import once
 from tests.utils import assert_close
 from tests.utils import normal
 from tests.utils import to_numpy
@@ -50,7 +51,7 @@ def insert_gates(model, ending):
 @pytest.mark.parametrize(
     "network",
     [
-        "MobileNetV3Small",
+        pytest.param("MobileNetV3Small", marks=once),
         pytest.param(
             "ResNet50",
             marks=pytest.mark.skipif(
