@@ -217,17 +217,18 @@ def shape_of(name, x):
     return tuple(x.shape)
 
 
-def broadcasts(name, shape, other, other_shape):
-    """Raises unless a shape broadcasts to the other one."""
+def broadcasts(name, shape, other, other_shape, mutually=False):
+    """Raises unless a shape broadcasts to the other one, or each to one."""
     shape, other_shape = tuple(shape), tuple(other_shape)
-    fits = len(shape) <= len(other_shape) and all(
-        a == b or a == 1 or a is None or b is None
+    fits = (mutually or len(shape) <= len(other_shape)) and all(
+        a == b or a == 1 or (mutually and b == 1) or a is None or b is None
         for a, b in zip(reversed(shape), reversed(other_shape))
     )
     if not fits:
+        against = "against" if mutually else "to the shape of"
         raise ValueError(
-            f"`{name}` must broadcast to the shape of `{other}`, "
-            f"{other_shape}. Received: {name}.shape={shape}"
+            f"`{name}` must broadcast {against} `{other}`, {other_shape}. "
+            f"Received: {name}.shape={shape}"
         )
 
 

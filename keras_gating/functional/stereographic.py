@@ -110,7 +110,7 @@ def mobius_scale(gate, x, curvature):
             last axis of size 1.
 
     Returns:
-        Points, of the shape and dtype of `x`.
+        Points, of the dtype of `x` and of the shape that both broadcast to.
 
     References:
         Ganea et al. 2018, arXiv 1805.09112.
@@ -127,7 +127,7 @@ def mobius_scale(gate, x, curvature):
     v = log0(x, curvature)
     dtype = keras.backend.standardize_dtype(v.dtype)
     gate = ops.cast(as_float(gate, "gate"), dtype)
-    checks.broadcasts("gate", gate.shape, "x", v.shape)
+    checks.broadcasts("gate", gate.shape, "x", v.shape, mutually=True)
     return exp0(v * gate, curvature)
 
 

@@ -289,3 +289,11 @@ def test_slopes_far_out():
         _, slopes = differentiated("gnomonic", [x, kappa], 0.0 * x, "float32")
         for slope in slopes:
             assert np.isfinite(slope).all()
+
+
+def test_one_point_scaled_by_several_gates():
+    x, gates = 0.3 * normal(4, 2), np.array([0.0, 0.5, 1.0], "float32")
+    together = functional.mobius_scale(gates[:, None, None], x, -1.0)
+    for gate, result in zip(gates, to_numpy(together), strict=True):
+        alone = functional.mobius_scale(gate, x, -1.0)
+        assert_close(result, alone, 1e-6)
