@@ -11,6 +11,7 @@ from tests.gradients import gradients
 from tests.oracles import load
 from tests.oracles import part
 from tests.utils import assert_close
+from tests.utils import normal
 from tests.utils import tensor
 from tests.utils import to_numpy
 
