@@ -82,7 +82,9 @@ def whole(name, value, smallest=-LARGEST_SIZE):
     elif isinstance(value, int):
         fits = is_integer(value) and smallest <= value <= LARGEST_SIZE
     else:
-        fits = hasattr(value, "__index__")
+        # The sizes that JAX and torch trace are no numbers, but count like them.
+        fits = hasattr(value, "__floordiv__")
+        fits = fits and not isinstance(value, numbers.Number)
     if not fits:
         raise ValueError(
             f"`{name}` must be an integer, at least {smallest} and at most "

@@ -133,6 +133,7 @@ class GatedAttentionBlock(CheckedInputs):
         mask=None,
         inputs_mask=None,
     ):
+        checks.boolean("use_causal_mask", use_causal_mask)
         mask = inputs_mask if mask is None else mask
         x = self.normalization(inputs) if self.norm_first else inputs
         y = self.attention(
