@@ -208,6 +208,9 @@ def keeps_gradients(*tensors):
     """Whether torch remembers what is computed from tensors for gradients."""
     import torch
 
+    if torch.jit.is_tracing():
+        # Traces are made and compared with gradients and without.
+        return True
     needed = any(tensor.requires_grad for tensor in tensors)
     return needed and torch.is_grad_enabled()
 

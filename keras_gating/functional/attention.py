@@ -9,6 +9,7 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating.functional import checks
 from keras_gating.functional import cpu_kernels
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.layout import AttentionLayout
@@ -97,6 +98,9 @@ def dot_product_attention(
     checks.boolean("return_scores", return_scores)
     query = as_float(query, "query")
     key, value = as_float(key, "key"), as_float(value, "value")
+    # A projection may have a policy of its own.
+    dtype = keras.backend.result_type(*(x.dtype for x in (query, key, value)))
+    query, key, value = (as_dtype(x, dtype) for x in (query, key, value))
     if layout is None:
         # Of a lower rank nothing fits, which is said below.
         rank = max(len(query.shape) - 1, 3)

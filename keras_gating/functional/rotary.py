@@ -48,7 +48,9 @@ def apply_rotary(x, positions, max_wavelength=10_000.0, width=None, axis=1):
             f"Received: axis={axis!r}, x.shape={tuple(x.shape)}"
         )
     axis = axis % rank
-    width = x.shape[-1] if width is None else width
+    if width is None:
+        # A tensor, while torch traces.
+        width = int(x.shape[-1])
     if (
         not checks.is_integer(width)
         or width % 2
