@@ -82,7 +82,7 @@ def whole(name, value, smallest=-LARGEST_SIZE):
     elif isinstance(value, int):
         fits = is_integer(value) and smallest <= value <= LARGEST_SIZE
     else:
-        # The sizes that JAX and torch trace are no numbers, but count like them.
+        # Sizes that JAX and torch trace are no numbers, but count like them.
         fits = hasattr(value, "__floordiv__")
         fits = fits and not isinstance(value, numbers.Number)
     if not fits:
