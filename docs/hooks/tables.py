@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / ".github" / "workflows" / "tests.yml"
 RESULTS = ROOT / "docs" / "results"
 BACKENDS = {"jax": "JAX", "tensorflow": "TensorFlow", "torch": "PyTorch"}
+# Of benchmarks whose file names are abbreviations.
+TITLES = {"gau": "Gated attention unit"}
 
 
 def on_page_markdown(markdown, **kwargs):
@@ -75,7 +77,10 @@ def section(path, run):
         raise ValueError(
             f"{path.name} is a quick run, whose ratios say nothing."
         )
-    name = path.stem.removeprefix("benchmark_").replace("_", " ")
+    name, _, backend = path.stem.removeprefix("benchmark_").partition("_")
+    title = TITLES.get(name, name.capitalize())
+    if backend:
+        title += f" on {BACKENDS[backend]}"
     place = ", ".join(f"{k} {v}" for k, v in run["environment"].items())
     rows = [
         [
@@ -84,11 +89,12 @@ def section(path, run):
             f"{row['ratio']:.3g}",
             f"{row['low']:.3g} – {row['high']:.3g}" if "low" in row else "",
             f"≤ {row['goal']:.3g}",
+            "yes" if row["ratio"] <= row["goal"] else "no",
         ]
         for row in run["rows"]
     ]
-    header = ["what", "ours / other", "ratio", "quartiles", "goal"]
-    return f"## {name}\n\n{place}\n\n{table(header, rows)}"
+    header = ["what", "ours / other", "ratio", "quartiles", "goal", "met"]
+    return f"## {title}\n\n{place}\n\n{table(header, rows)}"
 
 
 def table(header, rows):

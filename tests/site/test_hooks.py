@@ -51,9 +51,14 @@ def test_tested_versions_are_those_of_the_workflow(tables):
 
 def test_benchmarks_become_a_table(tables, tmp_path):
     text = tables["section"](tmp_path / "benchmark_gau.json", RUN)
-    assert text.startswith("## gau\n\nkeras 3.15.1, processors 2\n\n| what")
-    row = "| chunked, forward | 89.2 / 86.6 ms | 1.03 | 1.01 – 1.09 | ≤ 1 |"
+    place = "keras 3.15.1, processors 2"
+    assert text.startswith(f"## Gated attention unit\n\n{place}\n\n| what")
+    row = (
+        "| chunked, forward | 89.2 / 86.6 ms | 1.03 | 1.01 – 1.09 | ≤ 1 | no |"
+    )
     assert text.endswith(row)
+    text = tables["section"](tmp_path / "benchmark_speed_jax.json", RUN)
+    assert text.startswith("## Speed on JAX\n")
     with pytest.raises(ValueError, match="quick"):
         tables["section"](tmp_path / "b.json", {**RUN, "quick": True})
 
