@@ -98,9 +98,12 @@ def dot_product_attention(
     checks.boolean("return_scores", return_scores)
     query = as_float(query, "query")
     key, value = as_float(key, "key"), as_float(value, "value")
-    # A projection may have a policy of its own.
-    dtype = keras.backend.result_type(*(x.dtype for x in (query, key, value)))
-    query, key, value = (as_dtype(x, dtype) for x in (query, key, value))
+    dtypes = {x.dtype for x in (query, key, value)}
+    if len(dtypes) > 1:
+        # A projection may have a policy of its own. Only then: of float64
+        # alone Keras makes float32.
+        dtype = keras.backend.result_type(*dtypes)
+        query, key, value = (as_dtype(x, dtype) for x in (query, key, value))
     if layout is None:
         # Of a lower rank nothing fits, which is said below.
         rank = max(len(query.shape) - 1, 3)
