@@ -5,7 +5,6 @@ import math
 import keras
 from keras import ops
 
-from keras_gating.functional import checks
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.sizes import known_size
@@ -27,7 +26,7 @@ def relu2(x):
     >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
     [0.0, 9.0]
     """
-    return ops.square(ops.relu(checks.tensor("x", x)))
+    return ops.square(ops.relu(as_float(x)))
 
 
 def laplace(x):

@@ -132,3 +132,9 @@ def test_what_fits_runs():
         (functional.apply_rotary, ROTARY),
     ):
         function(**arguments)
+
+
+@pytest.mark.parametrize("x", [True, 2])
+def test_activations_take_flags_and_integers_as_floats(x):
+    assert float(functional.relu2(x)) == float(x) ** 2
+    assert 0.0 < float(functional.laplace(x)) <= 1.0
