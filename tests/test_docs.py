@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import keras_gating
+from tests.export.cells import BACKENDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -95,7 +96,7 @@ def python_blocks(page):
     text = page.read_text()
     for match in BLOCK.finditer(text):
         indent, backend, code, title, output = match.groups()
-        if backend and backend.lower() != NAMES[keras.backend.backend()]:
+        if backend and backend != BACKENDS[keras.backend.backend()]:
             continue
         code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE)
         line = text[: match.start()].count("\n") + 1
@@ -130,7 +131,6 @@ def assert_same_output(printed, title, expected):
         )
 
 
-NAMES = {"jax": "jax", "tensorflow": "tensorflow", "torch": "pytorch"}
 # What these pages say is tested layer by layer on every backend.
 ON_TORCH = (
     "backends.md",

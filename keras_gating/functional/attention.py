@@ -188,7 +188,7 @@ def backend_kernel_can(query, value):
     # compiled functions.
     dtype = keras.backend.standardize_dtype(query.dtype)
     return query.shape[-1] == value.shape[-1] and not (
-        dtype == "float16" and _backend.platform() == "cpu"
+        dtype == "float16" and _backend.is_on_cpu(query)
     )
 
 

@@ -178,19 +178,23 @@ def bias_arguments(layer):
 
 def tensor(name, x):
     """Returns `x` as a tensor of real numbers, else raises."""
-    # What is a tensor needs no `try`, which compiled functions go without.
-    if ops.is_tensor(x) or isinstance(x, keras.Variable):
-        x = ops.convert_to_tensor(x)
-    else:
-        try:
-            x = ops.convert_to_tensor(x)
-        except Exception as error:
-            # Every backend has errors of its own.
-            raise ValueError(
-                f"`{name}` must be a tensor or numbers. Received: {name}={x!r}"
-            ) from error
+    x = converted(name, x)
     is_float(name, x)
     return x
+
+
+def converted(name, x):
+    """Returns `x` as a tensor, whatever it holds, else raises."""
+    # What is a tensor needs no `try`, which compiled functions go without.
+    if ops.is_tensor(x) or isinstance(x, keras.Variable):
+        return ops.convert_to_tensor(x)
+    try:
+        return ops.convert_to_tensor(x)
+    except Exception as error:
+        # Every backend has errors of its own.
+        raise ValueError(
+            f"`{name}` must be a tensor or numbers. Received: {name}={x!r}"
+        ) from error
 
 
 def is_float(name, x):

@@ -114,8 +114,7 @@ def _by_head(query, key, value, mask, is_causal):
 def _strided(query, key, value, mask, is_causal):
     if mask is not None:
         if is_causal:
-            lengths = [(ops.shape(x)[1],) for x in (query, key)]
-            mask, is_causal = intersection(mask, causal_mask(*lengths)), False
+            mask, is_causal = _causal(mask, query, key, axis=1), False
         # Of a row without a visible key the kernel has wrong gradients: beside
         # -1e38 the logarithm of the number of keys is lost. Equal scores of 0
         # give the same mean.
@@ -132,8 +131,7 @@ _FORMS = {"batched": _batched, "by_head": _by_head, "strided": _strided}
 def _context(query, key, value, mask, is_causal):
     """Attention over the last two axes, `(…, T, D)`."""
     if is_causal:
-        lengths = [(ops.shape(x)[-2],) for x in (query, key)]
-        mask = intersection(mask, causal_mask(*lengths))
+        mask = _causal(mask, query, key, axis=-2)
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     if keras.config.backend() == "tensorflow":
         # It has a kernel for the softmax.
@@ -144,6 +142,12 @@ def _context(query, key, value, mask, is_causal):
     weights = ops.exp(scores - largest)
     total = ops.sum(weights, axis=-1, keepdims=True)
     return ops.matmul(weights, value) / total
+
+
+def _causal(mask, query, key, axis):
+    """A mask that hides later keys too; `axis` is that of the positions."""
+    lengths = [(ops.shape(x)[axis],) for x in (query, key)]
+    return intersection(mask, causal_mask(*lengths))
 
 
 def _heads_first(x):

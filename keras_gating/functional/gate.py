@@ -89,7 +89,7 @@ def apply_gate(
 
 def as_float(x, name="x"):
     """A gate is a fraction: integers would cut it off."""
-    x = checks.tensor(name, x)
+    x = checks.converted(name, x)
     is_float = checks.is_float(name, x)
     return x if is_float else ops.cast(x, keras.config.floatx())
 

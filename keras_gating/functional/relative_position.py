@@ -52,7 +52,7 @@ def relative_position_bucket(
             "`num_buckets` must be 2 or more on each side. Received: "
             f"num_buckets={num_buckets}, is_causal={is_causal}"
         )
-    distance = checks.tensor("distance", distance)
+    distance = checks.converted("distance", distance)
     if checks.is_float("distance", distance):
         raise ValueError(
             "`distance` must hold integers. Received: distance.dtype="

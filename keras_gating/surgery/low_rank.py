@@ -1,5 +1,3 @@
-import keras
-
 from keras_gating import _keras
 from keras_gating.layers import low_rank
 from keras_gating.layers.gate_kinds import is_gate
@@ -49,10 +47,5 @@ def enable_lora(model, rank, include_gates=True):
     References:
         Hu et al. 2021, arXiv 2106.09685.
     """
-    if not isinstance(model, keras.layers.Layer):
-        raise ValueError(
-            "`model` must be a model or layer of Keras. Received: "
-            f"model={model!r}"
-        )
     gates = [x for x in _keras.sublayers(model) if is_gate(x)]
     low_rank.enable_lora(model, rank, () if include_gates else gates)

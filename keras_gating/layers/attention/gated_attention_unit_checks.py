@@ -38,7 +38,7 @@ def check_arguments(layer):
         )
     block_size = layer.block_size
     if not isinstance(block_size, str) or block_size != "auto":
-        checks.positive_integer("block_size", layer.block_size, optional=True)
+        checks.positive_integer("block_size", block_size, optional=True)
     if activation == "softmax":
         if layer.chunk_size is not None:
             raise ValueError(
