@@ -7,18 +7,15 @@ of the parts that lie on the first device: of the weights, and of them with what
 Adam keeps. They are the same on any machine.
 """
 
-import argparse
 import os
-from pathlib import Path
 
-os.environ["KERAS_BACKEND"] = "jax"
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import start
+
+if __name__ == "__main__":
+    arguments = start.begin(__doc__, "jax")
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import keras
-import rich.console
-from report import print_rows
-from report import write
 
 from keras_gating import distribution
 from keras_gating import layers
@@ -37,21 +34,14 @@ SLACK = 1.02
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a small model")
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
     rows = [
         row
         for num_groups in sizes["key_value_heads"]
         for row in memory_rows(sizes, num_groups)
     ]
-    console = rich.console.Console()
-    print_rows(console, "Memory of one of eight devices", rows)
-    path = arguments.out / "benchmark_distribution.json"
-    write(path, arguments, sizes, rows)
-    console.print("Written:", path)
+    title = "Memory of one of eight devices"
+    start.finish(arguments, "distribution", title, sizes, rows)
 
 
 def memory_rows(sizes, num_groups):

@@ -7,20 +7,16 @@ processor, of calls that take turns; what counts is their ratio. The peer is
 optional: without it the rest is measured.
 """
 
-import argparse
-import os
-from pathlib import Path
+import start
 
-os.environ["KERAS_BACKEND"] = "torch"
+if __name__ == "__main__":
+    arguments = start.begin(__doc__, "torch")
 
 import numpy as np
-import rich.console
 import torch
 from peers import FLASH
 from peers import chunked
 from peers import quadratic
-from report import print_rows
-from report import write
 from tensors import peak_of_tensors
 from timing import time_in_turns
 
@@ -57,30 +53,21 @@ GROWTH_GOAL = 1.1
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     sizes = QUICK if arguments.quick else FULL
-    console = rich.console.Console()
     rows = []
     if FLASH is not None:
         rows.extend(speed_rows(sizes))
     rows.extend(memory_rows(sizes))
     # Last, for it changes the allocator.
     rows.extend(growth_rows(sizes))
-    print_rows(console, "Gated attention unit", rows)
+    start.finish(arguments, "gau", "Gated attention unit", sizes, rows)
     if FLASH is None:
-        console.print(
+        print(
             "FLASH-pytorch is not installed, so nothing was compared with it: "
-            "pip install -e '.[torch,experiments,bench]'",
-            markup=False,
+            "pip install -e '.[torch,experiments,bench]'"
         )
-    path = arguments.out / "benchmark_gau.json"
-    write(path, arguments, sizes, rows)
-    console.print("Written:", path)
 
 
 def speed_rows(sizes):
@@ -103,20 +90,14 @@ def speed_rows(sizes):
                     for key, function in functions.items()
                 }
                 seconds = time_in_turns(calls, sizes["rounds"])
-                ratios = np.divide(seconds["ours"], seconds["theirs"])
-                low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
                 causal = "causal, " if is_causal else ""
-                yield {
-                    "what": f"{name}, {causal}{_pass_name(backward)}",
-                    "unit": "ms",
-                    "ours": 1e3 * float(np.median(seconds["ours"])),
-                    "other": 1e3 * float(np.median(seconds["theirs"])),
-                    "ratio": float(middle),
-                    "low": float(low),
-                    "high": float(high),
-                    "goal": goal,
-                    "relative_error": error,
-                }
+                yield start.ratio_row(
+                    f"{name}, {causal}{_pass_name(backward)}",
+                    seconds["ours"],
+                    seconds["theirs"],
+                    goal,
+                    relative_error=error,
+                )
 
 
 def relative_error(functions, inputs):

@@ -7,24 +7,18 @@ runs on JAX with one thread, in one run; times are those of the processor, of
 calls that take turns. geomstats is optional: without it the rest is measured.
 """
 
-import argparse
 import os
-from pathlib import Path
 
-os.environ["KERAS_BACKEND"] = "jax"
-os.environ["GEOMSTATS_BACKEND"] = "autograd"
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = (
-    "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-)
+import start
+
+if __name__ == "__main__":
+    arguments = start.begin(__doc__, "jax")
+    os.environ["GEOMSTATS_BACKEND"] = "autograd"
 
 import jax
 import numpy as np
-import rich.console
 from jax import numpy as jnp
 from keras import ops
-from report import print_rows
-from report import write
 from timing import time_in_turns
 
 from keras_gating import geometry
@@ -46,10 +40,6 @@ GEOMSTATS_GOAL = 1e-5
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few points")
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
     rng = np.random.default_rng(0)
     weights = {
@@ -64,58 +54,41 @@ def main():
     values = {name: call() for name, call in calls.items()}
     seconds = time_in_turns(calls, sizes["rounds"])
     rows = [
-        row(
+        start.ratio_row(
             f"{len(points):,} points, over vmap(jax.hessian)",
             seconds["ours"],
             seconds["hessian"],
             HESSIAN_GOAL,
-            difference(values["ours"], values["hessian"]),
+            relative_error=difference(values["ours"], values["hessian"]),
         )
     ]
-    console = rich.console.Console()
     if ImmersedSet is None:
-        console.print(
+        print(
             "geomstats is not installed, so nothing was compared with it: "
-            "pip install -e '.[jax,experiments,bench]'",
-            markup=False,
+            "pip install -e '.[jax,experiments,bench]'"
         )
     else:
         few = points[: sizes["peer_points"]]
         call = peer(weights, few)
         theirs = call()
+        # Fewer rounds than ours, so that there are no pairs.
+        peer_seconds = time_in_turns({"peer": call}, 3)["peer"]
+        mine = 1e3 * float(np.median(seconds["ours"])) / len(points)
+        other = 1e3 * float(np.median(peer_seconds)) / len(few)
+        error = difference(values["ours"][: len(few)], theirs)
         rows.append(
-            row(
-                "a point, over geomstats with autograd",
-                np.divide(seconds["ours"], len(points)),
-                np.divide(time_in_turns({"peer": call}, 3)["peer"], len(few)),
-                GEOMSTATS_GOAL,
-                difference(values["ours"][: len(few)], theirs),
-            )
+            {
+                "what": "a point, over geomstats with autograd",
+                "unit": "ms",
+                "ours": mine,
+                "other": other,
+                "ratio": mine / other,
+                "goal": GEOMSTATS_GOAL,
+                "relative_error": error,
+            }
         )
-    print_rows(console, "Gaussian curvature of gated attention", rows)
-    write(arguments.out / "benchmark_geometry.json", arguments, sizes, rows)
-    console.print("Written:", arguments.out / "benchmark_geometry.json")
-
-
-def row(what, ours, other, goal, error):
-    """A line of the table. Rounds are paired if there are equally many."""
-    made = {
-        "what": what,
-        "unit": "ms",
-        "ours": 1e3 * float(np.median(ours)),
-        "other": 1e3 * float(np.median(other)),
-        "goal": goal,
-        "relative_error": error,
-    }
-    if len(ours) != len(other):
-        return {**made, "ratio": made["ours"] / made["other"]}
-    low, middle, high = np.quantile(np.divide(ours, other), [0.25, 0.5, 0.75])
-    return {
-        **made,
-        "ratio": float(middle),
-        "low": float(low),
-        "high": float(high),
-    }
+    title = "Gaussian curvature of gated attention"
+    start.finish(arguments, "geometry", title, sizes, rows)
 
 
 def difference(ours, theirs):

@@ -8,21 +8,18 @@ of gates too. The model is the encoder of `keras-gating digits`, trained on
 scikit-learn's digits. It runs on torch, from seeds.
 """
 
-import argparse
 import collections
 import gc
 import itertools
-import os
 import warnings
-from pathlib import Path
 
-os.environ["KERAS_BACKEND"] = "torch"
+import start
+
+if __name__ == "__main__":
+    arguments = start.begin(__doc__, "torch")
 
 import keras
 import numpy as np
-import rich.console
-from report import print_rows
-from report import write
 
 from keras_gating import layers
 from keras_gating.experiments.digits import Split
@@ -54,17 +51,9 @@ GATES_GOAL = 1.1
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
     rows = [*layer_rows(sizes), *model_rows(sizes)]
-    console = rich.console.Console()
-    print_rows(console, "Quantization", rows)
-    path = arguments.out / "benchmark_quantization.json"
-    write(path, arguments, sizes, rows)
-    console.print("Written:", path)
+    start.finish(arguments, "quantization", "Quantization", sizes, rows)
 
 
 def layer_rows(sizes):

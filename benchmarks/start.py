@@ -14,39 +14,52 @@ _ONE_THREAD = {
 }
 
 
-def begin(description):
+# Hides accelerators.
+_ON_CPU = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+
+
+def begin(description, backend=None):
     """Reads the command line and sets the backend and one thread.
 
     Args:
         description: docstring of the benchmark.
+        backend: the one backend it runs on, then on the processor. Defaults to
+            `None`, which leaves the choice to the command line.
 
     Returns:
-        The arguments `backend`, `quick` and `out`.
+        The arguments `quick` and `out`, and `backend` if it was chosen.
     """
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        default=os.environ.get("KERAS_BACKEND", "jax"),
-        help="default: the environment's KERAS_BACKEND, or jax",
-    )
+    if backend is None:
+        parser.add_argument(
+            "--backend",
+            choices=BACKENDS,
+            default=os.environ.get("KERAS_BACKEND", "jax"),
+            help="default: the environment's KERAS_BACKEND, or jax",
+        )
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
-    os.environ["KERAS_BACKEND"] = arguments.backend
     os.environ.update(_ONE_THREAD)
+    if backend is None:
+        os.environ["KERAS_BACKEND"] = arguments.backend
+    else:
+        os.environ.update({"KERAS_BACKEND": backend, **_ON_CPU})
     return arguments
 
 
 def finish(arguments, name, title, sizes, rows):
-    """Prints the rows and writes them, for each backend apart."""
+    """Prints the rows and writes them, for each chosen backend apart."""
     import rich.console
     from report import print_rows
     from report import write
 
+    if "backend" in arguments:
+        name = f"{name}_{arguments.backend}"
+        title = f"{title} on {arguments.backend}"
     console = rich.console.Console()
-    print_rows(console, f"{title} on {arguments.backend}", rows)
-    path = arguments.out / f"benchmark_{name}_{arguments.backend}.json"
+    print_rows(console, title, rows)
+    path = arguments.out / f"benchmark_{name}.json"
     write(path, arguments, sizes, rows)
     console.print("Written:", path)
 
