@@ -1,5 +1,7 @@
 """One graph for every layer, and the same gradients when it is recomputed."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from tests.contract.helpers import create
 from tests.contract.helpers import draw
 from tests.contract.helpers import input_shapes
 from tests.contract.helpers import outputs
+from tests.contract.helpers import take_step
 from tests.gradients import gradients
 from tests.utils import normal
 from tests.utils import random_weights
@@ -58,6 +61,26 @@ def test_one_graph_under_torch_compile(case):
         assert_all_close([to_numpy(x) for x in result], expected)
     # Two calls of equal shapes, one graph.
     assert len(graphs) == 1
+
+
+@pytest.mark.skipif(
+    BACKEND != "torch" or "TORCH_INDUCTOR" not in os.environ,
+    reason="takes a C++ compiler and a minute a layer: TORCH_INDUCTOR=1",
+)
+# Warnings of the compiler about itself, which the tests make errors.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(**by_case(ONE_EACH))
+def test_step_compiled_for_torch(case):
+    """With `jit_compile=True` a step changes the weights as without."""
+    import torch
+
+    torch._dynamo.reset()
+    layer = random_weights(create(case))
+    other = copy_weights(layer, create(case))
+    take_step(case, layer, jit_compile=True)
+    take_step(case, other, jit_compile=False)
+    weights = [[to_numpy(w) for w in x.weights] for x in (layer, other)]
+    assert_all_close(*weights, tolerance=1e-5)
 
 
 @pytest.mark.parametrize(**by_case(ONE_EACH))
