@@ -8,6 +8,8 @@ from keras import regularizers
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
+from keras_gating.functional.gate import as_dtype
+from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
@@ -197,7 +199,7 @@ class Gate(LowRankUpdates, QuantizedChildren):
     def call(
         self, inputs, source=None, training=None, mask=None, inputs_mask=None
     ):
-        inputs = ops.cast(inputs, self.compute_dtype)
+        inputs = as_dtype(inputs, self.compute_dtype)
         logits = self._logits(inputs, source)
         mask = inputs_mask if mask is None else mask
         return self._multiplied(inputs, logits, training, mask)
@@ -206,13 +208,13 @@ class Gate(LowRankUpdates, QuantizedChildren):
         """The gate before its activation."""
         if source is None:
             source = inputs
-        source = ops.cast(source, self.compute_dtype)
+        source = as_dtype(source, self.compute_dtype)
         self._check_shapes(inputs.shape, source.shape)
         if self.source == "constant":
             return ops.convert_to_tensor(self.bias)
         if self.reduction is not None:
-            source = self.reduction(source)
-        return self.projection(source)
+            source = call_child(self, self.reduction, source)
+        return call_child(self, self.projection, source)
 
     def _multiplied(self, value, logits, training, mask):
         return apply_gate(

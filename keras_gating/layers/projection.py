@@ -87,9 +87,7 @@ class Projection(keras.layers.EinsumDense):
     def call(self, inputs, training=None):
         backend = keras.config.backend()
         if backend == "torch":
-            return self._linear(
-                ops.convert_to_tensor(inputs), *self._kernel_and_bias()
-            )
+            return self._linear(inputs, *self._kernel_and_bias())
         if self.bias is None or backend == "jax":
             return super().call(inputs)
         # Not `ops.add`, even where it adds along the right axis: LiteRT cannot
@@ -155,6 +153,11 @@ class _FlatProjection(Projection):
 
     The bias then stands where its axes are the first after the batch.
     """
+
+    @property
+    def needs_whole_call(self):
+        # On torch the product does not care how many leading axes there are.
+        return keras.config.backend() != "torch"
 
     def build(self, input_shape):
         super().build((None, input_shape[-1]))

@@ -6,10 +6,12 @@ from keras import ops
 from keras_gating import functional
 from keras_gating.functional import checks
 from keras_gating.functional import masks
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.attention.attention_weights import AttentionWeights
+from keras_gating.layers.child_calls import call_child
 
 
 class AttentionCore(AttentionWeights):
@@ -90,7 +92,7 @@ class AttentionCore(AttentionWeights):
                 gate_input = self._hide(gate_input, rows)
         gate_query = query if gate_input is None else gate_input
         query, key, value = self._project_inputs(
-            query, key, value, query_mask, source_mask, offset
+            query, key, value, query_mask, source_mask, offset, training
         )
         if cache is not None:
             if attention_mask is not None:
@@ -120,7 +122,9 @@ class AttentionCore(AttentionWeights):
             **({"use_causal_mask": True} if causal_only else {}),
         )
         zeroed = mask if masked_rows == "zero" else None
-        output = self._finish(context, zeroed, gate_query, query_mask)
+        output = self._finish(
+            context, zeroed, gate_query, query_mask, training
+        )
         outputs: tuple = (output,)
         if return_attention_scores:
             if zeroed is not None:
@@ -256,27 +260,34 @@ class AttentionCore(AttentionWeights):
         return masks.hide(x, visible, self.masked_rows == "uniform")
 
     def _cast(self, x):
-        return ops.cast(x, self.compute_dtype)
+        return as_dtype(x, self.compute_dtype)
+
+    def _gated(self, gate, x, source, training, mask):
+        if gate is None:
+            return x
+        return call_child(
+            self, gate, x, source, training=training, inputs_mask=mask
+        )
 
     def _project_inputs(
-        self, query, key, value, query_mask, source_mask, offset
+        self, query, key, value, query_mask, source_mask, offset, training
     ):
         """Projections, normalization, gates and rotary embedding."""
         inputs = query, key, value
-        query = self._cast(self.query_dense(query))
-        key = self._cast(self.key_dense(key))
-        value = self._cast(self.value_dense(value))
+        # A policy map may give a child another dtype than the layer.
+        query = self._cast(call_child(self, self.query_dense, query))
+        key = self._cast(call_child(self, self.key_dense, key))
+        value = self._cast(call_child(self, self.value_dense, value))
         if self.query_key_normalization is not None:
-            query = self.query_norm(query)
-            key = self.key_norm(key)
-        # Sources by position: where TensorFlow computes a layer again for its
-        # gradients, keywords have none.
-        if self.query_gate is not None:
-            query = self.query_gate(query, inputs[0], inputs_mask=query_mask)
-        if self.key_gate is not None:
-            key = self.key_gate(key, inputs[1], inputs_mask=source_mask)
-        if self.value_gate is not None:
-            value = self.value_gate(value, inputs[2], inputs_mask=source_mask)
+            query = call_child(self, self.query_norm, query)
+            key = call_child(self, self.key_norm, key)
+        query = self._gated(
+            self.query_gate, query, inputs[0], training, query_mask
+        )
+        key = self._gated(self.key_gate, key, inputs[1], training, source_mask)
+        value = self._gated(
+            self.value_gate, value, inputs[2], training, source_mask
+        )
         if self._rotary_width:
             axis = self.layout.axes[0]
             query, key = (
@@ -295,10 +306,10 @@ class AttentionCore(AttentionWeights):
         repeats = self.num_heads // self.num_groups
         return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
 
-    def _finish(self, context, zeroed, gate_query, query_mask):
+    def _finish(self, context, zeroed, gate_query, query_mask, training):
         """From the context to the output; `zeroed` masks rows to be zero."""
         if self.context_normalization is not None:
-            context = self.context_norm(context)
+            context = call_child(self, self.context_norm, context)
         if zeroed is not None:
             context = masks.hide(context, self.layout.visible_rows(zeroed))
         source = None
@@ -314,14 +325,13 @@ class AttentionCore(AttentionWeights):
                 mask=query_mask,
                 owner=self,
             )
-        elif self.output_gate is not None:
-            context = self.output_gate(context, source, inputs_mask=query_mask)
-        output = self.output_dense(context)
-        if self.projection_gate is not None:
-            output = self.projection_gate(
-                output, source, inputs_mask=query_mask
-            )
-        # A policy map may give the last child another dtype than the layer.
+        context = self._gated(
+            self.output_gate, context, source, training, query_mask
+        )
+        output = call_child(self, self.output_dense, context)
+        output = self._gated(
+            self.projection_gate, output, source, training, query_mask
+        )
         return self._cast(output)
 
     def _gate_source(self, gate_query, context):
