@@ -153,6 +153,28 @@ def attention(query, key, value, mask, is_causal):
     return context.transpose(1, 2)
 
 
+def product(x, factor, overwrite=False):
+    """`x * factor`, on torch if possible in the memory of `x`.
+
+    New memory costs more than the product itself: an operating system hands
+    it out page by page. Compilers see to it by themselves.
+
+    Args:
+        x: tensor.
+        factor: tensor that broadcasts to the shape of `x`, of its dtype.
+        overwrite: whether nobody else needs `x`.
+    """
+    if overwrite and keras.config.backend() == "torch":
+        import torch
+
+        if not torch.compiler.is_compiling() and not keeps_gradients(x, factor):
+            # Some tensors refuse, those that were expanded or that
+            # `torch.vmap` maps over the factor alone, before they change.
+            with contextlib.suppress(RuntimeError):
+                return x.mul_(factor)
+    return x * factor
+
+
 def mean(x, axes):
     """Mean over axes, on torch, whose gradient is a view.
 

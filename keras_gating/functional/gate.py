@@ -26,6 +26,7 @@ def apply_gate(
     path=None,
     product_dtype=None,
     owner=None,
+    overwrite=False,
 ):
     """Multiplies `inputs` by an activated gate.
 
@@ -53,6 +54,9 @@ def apply_gate(
             two float16 numbers that exceeds 65504.
         owner: the layer that the gate belongs to, `self` in a layer's `call`.
             `diagnostics` records the gates of a model by it.
+        overwrite: whether the product may take the place of `inputs` in
+            memory, for tensors that nobody else holds. Done on torch where no
+            gradients are kept.
 
     Returns:
         A tensor with the shape of `inputs`.
@@ -73,6 +77,7 @@ def apply_gate(
     checks.factor("scale", scale)
     checks.probability("dropout", dropout)
     checks.float_dtype("product_dtype", product_dtype)
+    checks.boolean("overwrite", overwrite)
     inputs, logits = as_float(inputs, "inputs"), as_float(logits, "logits")
     checks.broadcasts("logits", logits.shape, "inputs", inputs.shape)
     if mask is not None:
@@ -84,7 +89,9 @@ def apply_gate(
     if dropout > 0.0 and training:
         gate = keras.random.dropout(gate, dropout, seed=seed)
     dtype = inputs.dtype if product_dtype is None else product_dtype
-    return as_dtype(inputs, dtype) * as_dtype(gate, dtype)
+    return _backend.product(
+        as_dtype(inputs, dtype), as_dtype(gate, dtype), overwrite
+    )
 
 
 def as_float(x, name="x"):

@@ -113,7 +113,7 @@ class FeatureMapGate(LowRankUpdates, CheckedInputs):
             logits = ops.expand_dims(logits, axis)
         return logits
 
-    def _apply(self, inputs, logits, visible=None, mask=None):
+    def _apply(self, inputs, logits, visible=None, mask=None, overwrite=False):
         """Gates the inputs; `mask` are the positions of `logits` to record."""
         if visible is not None:
             # A gate is shared by positions or channels, so its gradient would
@@ -126,6 +126,7 @@ class FeatureMapGate(LowRankUpdates, CheckedInputs):
             self.gate_scale,
             mask=mask,
             owner=self,
+            overwrite=overwrite,
         )
 
     def compute_output_shape(self, input_shape):

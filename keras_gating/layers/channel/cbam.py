@@ -4,6 +4,7 @@ from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.spatial_gate import SpatialGate
 from keras_gating.layers.checked_inputs import CheckedInputs
 from keras_gating.layers.child_calls import call_child
+from keras_gating.layers.child_calls import is_plain
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.trainable_flags import inherit_trainable
 
@@ -146,9 +147,11 @@ class CBAM(LowRankUpdates, CheckedInputs):
 
     def call(self, inputs, training=None, mask=None):
         gated = call_child(self, self.channel_gate, inputs, mask=mask)
-        return call_child(
-            self, self.spatial_gate, gated, training=training, mask=mask
-        )
+        gates = self.channel_gate, self.spatial_gate
+        if all(is_plain(gate, self) for gate in gates):
+            # Nobody sees what is between the two.
+            return self.spatial_gate.gated(gated, training, mask, True)
+        return self.spatial_gate(gated, training=training, mask=mask)
 
     def compute_output_shape(self, input_shape):
         return self.channel_gate.compute_output_shape(input_shape)

@@ -163,6 +163,10 @@ class SpatialGate(FeatureMapGate):
         return 1 if is_first else -1
 
     def call(self, inputs, training=None, mask=None):
+        return self.gated(inputs, training, mask)
+
+    def gated(self, inputs, training, mask, overwrite=False):
+        """What `call` returns; `overwrite` as in `functional.apply_gate`."""
         rank = len(inputs.shape)
         channel = self._channel_axis(rank)
         visible = self._visible(inputs, mask)
@@ -190,7 +194,7 @@ class SpatialGate(FeatureMapGate):
             )
             logits = ops.squeeze(logits, axis=-1)
         logits = ops.expand_dims(logits, channel)
-        return self._apply(inputs, logits, visible, mask=visible)
+        return self._apply(inputs, logits, visible, visible, overwrite)
 
     def get_config(self):
         config = {

@@ -97,7 +97,12 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
         inherit_trainable(self)
 
     def call(self, inputs, mask=None):
-        value, gate = self._halves(inputs)
+        child = self.projection
+        in_parts = type(child) is Projection and is_plain(child, self)
+        if in_parts:
+            value, gate = child.call_in_parts(inputs)
+        else:
+            value, gate = ops.unstack(child(inputs), 2, axis=-2)
         if self.gate_first:
             value, gate = gate, value
         value, gate = clamp(value, gate, self.limit)
@@ -108,13 +113,9 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
             mask=mask,
             owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
+            # Nobody else has seen the parts.
+            overwrite=in_parts,
         )
-
-    def _halves(self, inputs):
-        child = self.projection
-        if type(child) is Projection and is_plain(child, self):
-            return child.call_in_parts(inputs)
-        return ops.unstack(child(inputs), 2, axis=-2)
 
     def compute_output_shape(self, input_shape):
         checks.features("inputs", input_shape)
