@@ -22,3 +22,6 @@ CASES = [
     *feed_forward_cases(),
     *channel_cases(),
 ]
+
+# The first of every class, for tests that take seconds.
+ONE_EACH = list({case.layer: case for case in reversed(CASES)}.values())[::-1]

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.cases import CASES
+from tests.cases import ONE_EACH
 from tests.contract.helpers import apply
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
@@ -24,10 +24,6 @@ from tests.utils import tensor
 from tests.utils import to_numpy
 
 BACKEND = keras.config.backend()
-
-
-# One of every class: tracing takes seconds.
-ONE_EACH = list({case.layer: case for case in reversed(CASES)}.values())[::-1]
 
 
 def is_array(x):

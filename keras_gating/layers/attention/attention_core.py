@@ -122,9 +122,7 @@ class AttentionCore(AttentionWeights):
             **({"use_causal_mask": True} if causal_only else {}),
         )
         zeroed = mask if masked_rows == "zero" else None
-        output = self._finish(
-            context, zeroed, gate_query, query_mask, training
-        )
+        output = self._finish(context, zeroed, gate_query, query_mask, training)
         outputs: tuple = (output,)
         if return_attention_scores:
             if zeroed is not None:

@@ -1,0 +1,146 @@
+"""Layers that skip what surrounds the calls of their own children."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_gating import _backend
+from keras_gating import _keras
+from keras_gating import functional
+from keras_gating import layers
+from tests.cases import ONE_EACH
+from tests.contract.helpers import assert_all_close
+from tests.contract.helpers import by_case
+from tests.contract.helpers import create
+from tests.contract.helpers import draw
+from tests.contract.helpers import outputs
+from tests.gradients import gradients
+from tests.marks import once
+from tests.utils import normal
+from tests.utils import random_weights
+from tests.utils import tensor
+from tests.utils import to_numpy
+
+only_torch = pytest.mark.skipif(
+    keras.config.backend() != "torch", reason="memory and hooks are torch's own"
+)
+
+
+@pytest.mark.parametrize(**by_case(ONE_EACH))
+def test_whole_calls_compute_the_same(case, monkeypatch):
+    layer = random_weights(create(case))
+    values = draw(case)
+    with _backend.no_gradients():
+        direct = outputs(case, layer, values)
+        monkeypatch.setattr(_keras, "is_watched", lambda layer: True)
+        assert_all_close(direct, outputs(case, layer, values))
+
+
+@once
+@pytest.mark.parametrize(**by_case(ONE_EACH))
+def test_gradients_of_whole_calls_are_the_same(case, monkeypatch):
+    layer = random_weights(create(case))
+    inputs = [x for x in draw(case).values() if isinstance(x, np.ndarray)]
+    cotangent = normal(*outputs(case, layer)[0].shape)
+    direct = gradients(layer, inputs, cotangent)
+    monkeypatch.setattr(_keras, "is_watched", lambda layer: True)
+    whole = gradients(layer, inputs, cotangent)
+    for a, b in zip(keras.tree.flatten(direct), keras.tree.flatten(whole)):
+        assert_all_close([a], [b], 1e-5)
+
+
+class Doubled(keras.layers.Layer):
+    """Twice what a layer returns, in training."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def call(self, inputs, training=None):
+        return 2.0 * self.inner(inputs) if training else self.inner(inputs)
+
+
+class OwnOutput(layers.GatedAttention):
+    """Puts a layer of its own in the place of a projection."""
+
+    def build(self, query_shape, value_shape):
+        super().build(query_shape, value_shape)
+        self.output_dense = Doubled(self.output_dense)
+
+
+def test_layers_put_in_place_of_children_are_called_as_usual():
+    layer = OwnOutput(2, 4)
+    x = normal(2, 5, 8)
+    plain = to_numpy(layer(x, x))
+    doubled = to_numpy(layer(x, x, training=True))
+    np.testing.assert_allclose(doubled, 2 * plain, rtol=1e-6)
+
+
+@only_torch
+@pytest.mark.parametrize(
+    "make, shape, child",
+    [
+        (lambda: layers.SwiGLU(6), (2, 4, 8), "projection"),
+        (
+            lambda: layers.CBAM(data_format="channels_last"),
+            (2, 5, 5, 4),
+            "channel_gate",
+        ),
+        (
+            lambda: layers.CBAM(data_format="channels_last"),
+            (2, 5, 5, 4),
+            "spatial_gate",
+        ),
+    ],
+)
+def test_what_a_hook_has_seen_stays(make, shape, child):
+    import torch
+
+    layer = make()
+    x = tensor(normal(*shape))
+    layer(x)
+    seen = []
+
+    def hook(module, inputs, output):
+        seen.append((inputs[0], inputs[0].clone(), output, output.clone()))
+
+    getattr(layer, child).register_forward_hook(hook)
+    with torch.no_grad():
+        layer(x)
+    (kept,) = seen
+    assert torch.equal(kept[0], kept[1]) and torch.equal(kept[2], kept[3])
+
+
+def test_a_product_that_overwrites():
+    value, logits = normal(3, 4), normal(3, 1, seed=1)
+    expected = value / (1.0 + np.exp(-logits))
+    x = tensor(value)
+    with _backend.no_gradients():
+        y = functional.apply_gate(x, tensor(logits), overwrite=True)
+    np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-5)
+    is_torch = keras.config.backend() == "torch"
+    np.testing.assert_allclose(
+        to_numpy(x), expected if is_torch else value, rtol=1e-5
+    )
+
+
+@only_torch
+def test_tensors_that_must_stay():
+    import torch
+
+    x, factor = torch.ones(3, 4), torch.full((3, 4), 2.0)
+    doubled = torch.full((3, 4), 2.0)
+    # Gradients need the factors, expanded tensors have one number for many,
+    # and a mapped factor has several products.
+    leaf = torch.ones(3, 4, requires_grad=True)
+    assert torch.equal(_backend.product(leaf * 1.0, factor, True), doubled)
+    product = _backend.product(x, leaf * 2.0, overwrite=True)
+    product.sum().backward()
+    assert torch.equal(leaf.grad, doubled)
+    with torch.no_grad():
+        row = torch.ones(1, 4)
+        wide = _backend.product(row.expand(3, 4), factor, overwrite=True)
+        assert torch.equal(wide, doubled) and torch.equal(row, torch.ones(1, 4))
+        mapped = torch.vmap(lambda f: _backend.product(x, f, overwrite=True))
+        assert torch.equal(mapped(torch.stack([factor] * 2))[1], doubled)
+    assert torch.equal(x, torch.ones(3, 4))
