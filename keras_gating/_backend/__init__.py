@@ -98,112 +98,6 @@ def _compiled_tensorflow(function, use_xla):
     return call
 
 
-def linear(x, kernel, bias, num_created=1):
-    """A projection with its bias in one pass over the memory, on torch.
-
-    XLA brings the two together by itself. What `keras.ops` would ask about
-    each new shape takes as long as the product of a short sequence.
-
-    Args:
-        x: tensor, `(…, *contracted axes)`.
-        kernel: tensor, `(*contracted axes, *created axes)`.
-        bias: tensor, `(*created axes)`, or `None`.
-        num_created: number of created axes.
-
-    Returns:
-        A tensor `(…, *created axes)`.
-    """
-    import torch
-
-    num_bound = kernel.ndim - num_created
-    bound, created = kernel.shape[:num_bound], kernel.shape[num_bound:]
-    depth, width = math.prod(bound), math.prod(created)
-    leading = x.shape[: x.ndim - num_bound]
-    outputs = torch.nn.functional.linear(
-        x.reshape(*leading, depth),
-        kernel.reshape(depth, width).T,
-        None if bias is None else bias.reshape(width),
-    )
-    return outputs.reshape(*leading, *created)
-
-
-def attention(query, key, value, mask, is_causal):
-    """PyTorch's attention on tensors as they lie in memory.
-
-    `keras.ops.dot_product_attention` copies all three first.
-
-    Args:
-        query: `(B, T, heads, D)`, scaled already.
-        key: `(B, S, heads, D)`.
-        value: `(B, S, heads, Dv)`.
-        mask: tensor that is added to the scores, or `None`.
-        is_causal: hide later keys from every query; only without a mask.
-
-    Returns:
-        A tensor `(B, T, heads, Dv)`.
-    """
-    import torch
-
-    context = torch.nn.functional.scaled_dot_product_attention(
-        *(x.transpose(1, 2) for x in (query, key, value)),
-        attn_mask=mask,
-        is_causal=is_causal,
-        scale=1.0,
-    )
-    return context.transpose(1, 2)
-
-
-def product(x, factor, overwrite=False):
-    """`x * factor`, on torch if possible in the memory of `x`.
-
-    New memory costs more than the product itself: an operating system hands
-    it out page by page. Compilers see to it by themselves.
-
-    Args:
-        x: tensor.
-        factor: tensor that broadcasts to the shape of `x`, of its dtype.
-        overwrite: whether nobody else needs `x`.
-    """
-    if overwrite and keras.config.backend() == "torch":
-        import torch
-
-        if not torch.compiler.is_compiling() and not keeps_gradients(x, factor):
-            # Some tensors refuse, those that were expanded or that
-            # `torch.vmap` maps over the factor alone, before they change.
-            with contextlib.suppress(RuntimeError):
-                return x.mul_(factor)
-    return x * factor
-
-
-def mean(x, axes):
-    """Mean over axes, on torch, whose gradient is a view.
-
-    As torch computes it in float32 and float64; but the gradient of torch's
-    own is written out for every number, and one that is added to others need
-    not be.
-    """
-    # Not `math.prod`, which sizes that are unknown to torch.compile stop.
-    count = 1
-    for axis in axes:
-        count = count * x.shape[axis]
-    return x.sum(axes) / count
-
-
-def first_maximum(x, axes):
-    """Maximum over axes, on torch; of equal ones the first has the gradient.
-
-    Args:
-        x: tensor.
-        axes: neighbouring axes, in order.
-    """
-    import torch
-
-    if not keeps_gradients(x):
-        # Takes a tenth of the time, and shares gradients among equal maxima.
-        return torch.amax(x, dim=axes)
-    return torch.max(x.flatten(axes[0], axes[-1]), dim=axes[0]).values
-
-
 def argmax(x, axis):
     """Place of the first maximum along an axis.
 
@@ -224,17 +118,6 @@ def no_gradients():
     import torch
 
     return torch.no_grad()
-
-
-def keeps_gradients(*tensors):
-    """Whether torch remembers what is computed from tensors for gradients."""
-    import torch
-
-    if torch.jit.is_tracing():
-        # Traces are made and compared with gradients and without.
-        return True
-    needed = any(tensor.requires_grad for tensor in tensors)
-    return needed and torch.is_grad_enabled()
 
 
 def wait(outputs):

@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from keras_gating._backend import in_place
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.sizes import known_size
@@ -26,7 +27,12 @@ def relu2(x):
     >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
     [0.0, 9.0]
     """
-    return ops.square(ops.relu(as_float(x)))
+    return _squared(ops.relu(as_float(x)))
+
+
+def _squared(rectified):
+    # Its gradient on torch is quicker than that of `ops.square`.
+    return in_place.product(rectified, rectified)
 
 
 def laplace(x):
@@ -66,12 +72,14 @@ def attention_weights(scores, activation, visible=None):
     """Weights of the values, zero where a key is hidden.
 
     Args:
-        scores: tensor `(…, S)`, in float32 at least.
+        scores: tensor `(…, S)`, in float32 at least, that may be overwritten.
         activation: `"relu2"`, `"laplace"` or `"softmax"`.
         visible: boolean, broadcasts against `scores`; `None` shows all.
     """
     if activation == "softmax":
         weights = masked_softmax(scores, visible)
+    elif activation == "relu2":
+        weights = _squared(in_place.relu(scores))
     else:
         weights = ACTIVATIONS[activation](scores)
     if visible is None:

@@ -2,9 +2,11 @@
 
 from keras import ops
 
+from keras_gating._backend import in_place
 from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.loops import scan
@@ -100,7 +102,8 @@ def mixed_chunk_attention(
         (sums, _), (counts, _) = running_sums(sums), running_sums(counts)
     else:
         sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
-    context = context + across_chunks(linear_query, sums, counts, divisors[1])
+    across = across_chunks(linear_query, sums, counts, divisors[1])
+    context = in_place.total(context, across)
     context = merge_chunks(context)
     # A slice costs a copy in the gradient.
     return context if _is_multiple(length, chunk_size) else context[:, :length]
@@ -181,7 +184,7 @@ def within_chunks(
             0 if rows is None else rows[0],
             rows is not None,
         )
-        scores = scores + ops.cast(bias, scores.dtype)
+        scores = in_place.total(scores, as_dtype(bias, scores.dtype))
     visible = None if key_mask is None else ops.expand_dims(key_mask, 2)
     if rows is not None:
         columns = ops.arange(chunk_size, dtype="int32")

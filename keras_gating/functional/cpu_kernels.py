@@ -21,6 +21,7 @@ import numpy as np
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating._backend import on_torch
 from keras_gating.functional.masks import causal_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
@@ -122,7 +123,7 @@ def _strided(query, key, value, mask, is_causal):
         query = hide(query, _heads_first(seeing))
         mask = ops.logical_or(mask, ops.logical_not(seeing))
         mask = visible_scores(ops.zeros((), query.dtype), mask)
-    return _backend.attention(query, key, value, mask, is_causal)
+    return on_torch.attention(query, key, value, mask, is_causal)
 
 
 _FORMS = {"batched": _batched, "by_head": _by_head, "strided": _strided}

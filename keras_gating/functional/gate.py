@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating._backend import in_place
 from keras_gating.functional import checks
 from keras_gating.functional.recording import record
 
@@ -89,9 +90,8 @@ def apply_gate(
     if dropout > 0.0 and training:
         gate = keras.random.dropout(gate, dropout, seed=seed)
     dtype = inputs.dtype if product_dtype is None else product_dtype
-    return _backend.product(
-        as_dtype(inputs, dtype), as_dtype(gate, dtype), overwrite
-    )
+    inputs, gate = as_dtype(inputs, dtype), as_dtype(gate, dtype)
+    return in_place.product(inputs, gate) if overwrite else inputs * gate
 
 
 def as_float(x, name="x"):

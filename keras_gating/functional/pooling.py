@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating._backend import on_torch
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import to_float32
 
@@ -35,7 +36,7 @@ def position_mean(x, axes, mask=None):
 
 def _mean(x, axes):
     if keras.config.backend() == "torch":
-        return _backend.mean(x, axes)
+        return on_torch.mean(x, axes)
     return ops.mean(x, axis=axes)
 
 
@@ -56,7 +57,7 @@ def position_max(x, axes, mask=None):
     if mask is not None:
         x = ops.where(mask, x, ops.cast(float("-inf"), x.dtype))
     if keras.config.backend() == "torch":
-        maximum = _backend.first_maximum(x, axes)
+        maximum = on_torch.first_maximum(x, axes)
     else:
         maximum = _first_maximum(x, axes)
     if mask is None:

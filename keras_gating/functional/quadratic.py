@@ -5,11 +5,13 @@ import math
 
 from keras import ops
 
+from keras_gating._backend import in_place
 from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import ACTIVATIONS
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.blockwise import map_row_blocks
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.masks import as_boolean_mask
@@ -224,16 +226,10 @@ def _attend(names, activation, is_causal, count_rows, *tensors):
     scores = to_float32(ops.einsum("btd,bsd->bts", query, key))
     num_queries, num_keys = ops.shape(query)[1], ops.shape(key)[1]
     if "position_bias" in x:
-        scores = scores + ops.cast(
-            relative_position_bias(
-                x["position_bias"],
-                num_queries,
-                num_keys,
-                positions[0],
-                is_causal,
-            ),
-            scores.dtype,
+        bias = relative_position_bias(
+            x["position_bias"], num_queries, num_keys, positions[0], is_causal
         )
+        scores = in_place.total(scores, as_dtype(bias, scores.dtype))
     visible = x.get("mask")
     if "key_mask" in x:
         visible = intersection(visible, ops.expand_dims(x["key_mask"], 1))

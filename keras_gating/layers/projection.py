@@ -5,7 +5,7 @@ import string
 import keras
 from keras import ops
 
-from keras_gating import _backend
+from keras_gating._backend import on_torch
 from keras_gating.layers.weight_axes import splittable
 
 
@@ -105,7 +105,7 @@ class Projection(keras.layers.EinsumDense):
         letters = operands.partition(",")[2]
         num_created = sum(letter in result for letter in letters)
         return self.activation(
-            _backend.linear(inputs, kernel, bias, num_created)
+            on_torch.linear(inputs, kernel, bias, num_created)
         )
 
     def call_in_parts(self, inputs):
@@ -129,14 +129,14 @@ class Projection(keras.layers.EinsumDense):
                 outputs = outputs + ops.reshape(bias, (-1,))
             shape = (*ops.shape(inputs)[:-1], parts, units)
             outputs = self.activation(ops.reshape(outputs, shape))
-        elif _backend.keeps_gradients(inputs, kernel):
+        elif on_torch.keeps_gradients(inputs, kernel):
             outputs = self._linear(inputs, kernel, bias)
         else:
             biases = [None] * parts
             if bias is not None:
                 biases = ops.unstack(bias, axis=0)
             return [
-                self.activation(_backend.linear(inputs, its_kernel, its_bias))
+                self.activation(on_torch.linear(inputs, its_kernel, its_bias))
                 for its_kernel, its_bias in zip(
                     ops.unstack(kernel, axis=1), biases
                 )

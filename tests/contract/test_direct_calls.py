@@ -8,6 +8,7 @@ from keras_gating import _backend
 from keras_gating import _keras
 from keras_gating import functional
 from keras_gating import layers
+from keras_gating._backend import in_place
 from tests.cases import ONE_EACH
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
@@ -133,14 +134,14 @@ def test_tensors_that_must_stay():
     # Gradients need the factors, expanded tensors have one number for many,
     # and a mapped factor has several products.
     leaf = torch.ones(3, 4, requires_grad=True)
-    assert torch.equal(_backend.product(leaf * 1.0, factor, True), doubled)
-    product = _backend.product(x, leaf * 2.0, overwrite=True)
+    assert torch.equal(in_place.product(leaf * 1.0, factor), doubled)
+    product = in_place.product(x, leaf * 2.0)
     product.sum().backward()
     assert torch.equal(leaf.grad, doubled)
     with torch.no_grad():
         row = torch.ones(1, 4)
-        wide = _backend.product(row.expand(3, 4), factor, overwrite=True)
+        wide = in_place.product(row.expand(3, 4), factor)
         assert torch.equal(wide, doubled) and torch.equal(row, torch.ones(1, 4))
-        mapped = torch.vmap(lambda f: _backend.product(x, f, overwrite=True))
+        mapped = torch.vmap(lambda f: in_place.product(x, f))
         assert torch.equal(mapped(torch.stack([factor] * 2))[1], doubled)
     assert torch.equal(x, torch.ones(3, 4))

@@ -6,15 +6,13 @@ from keras import ops
 from keras_gating import functional
 from keras_gating.functional import checks
 from keras_gating.functional import masks
-from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
-from keras_gating.layers.attention.attention_weights import AttentionWeights
-from keras_gating.layers.child_calls import call_child
+from keras_gating.layers.attention.attention_heads import AttentionHeads
 
 
-class AttentionCore(AttentionWeights):
+class AttentionCore(AttentionHeads):
     """What `GatedAttention` computes; the subclass holds the arguments."""
 
     def call(
@@ -91,7 +89,7 @@ class AttentionCore(AttentionWeights):
             if gate_input is not None:
                 gate_input = self._hide(gate_input, rows)
         gate_query = query if gate_input is None else gate_input
-        query, key, value = self._project_inputs(
+        query, key, value = self._to_heads(
             query, key, value, query_mask, source_mask, offset, training
         )
         if cache is not None:
@@ -122,7 +120,9 @@ class AttentionCore(AttentionWeights):
             **({"use_causal_mask": True} if causal_only else {}),
         )
         zeroed = mask if masked_rows == "zero" else None
-        output = self._finish(context, zeroed, gate_query, query_mask, training)
+        output = self._from_heads(
+            context, zeroed, gate_query, query_mask, training
+        )
         outputs: tuple = (output,)
         if return_attention_scores:
             if zeroed is not None:
@@ -256,92 +256,6 @@ class AttentionCore(AttentionWeights):
             return x
         # The mean of all values reads hidden ones too, if they are numbers.
         return masks.hide(x, visible, self.masked_rows == "uniform")
-
-    def _cast(self, x):
-        return as_dtype(x, self.compute_dtype)
-
-    def _gated(self, gate, x, source, training, mask):
-        if gate is None:
-            return x
-        return call_child(
-            self, gate, x, source, training=training, inputs_mask=mask
-        )
-
-    def _project_inputs(
-        self, query, key, value, query_mask, source_mask, offset, training
-    ):
-        """Projections, normalization, gates and rotary embedding."""
-        inputs = query, key, value
-        # A policy map may give a child another dtype than the layer.
-        query = self._cast(call_child(self, self.query_dense, query))
-        key = self._cast(call_child(self, self.key_dense, key))
-        value = self._cast(call_child(self, self.value_dense, value))
-        if self.query_key_normalization is not None:
-            query = call_child(self, self.query_norm, query)
-            key = call_child(self, self.key_norm, key)
-        query = self._gated(
-            self.query_gate, query, inputs[0], training, query_mask
-        )
-        key = self._gated(self.key_gate, key, inputs[1], training, source_mask)
-        value = self._gated(
-            self.value_gate, value, inputs[2], training, source_mask
-        )
-        if self._rotary_width:
-            axis = self.layout.axes[0]
-            query, key = (
-                functional.apply_rotary(
-                    x,
-                    ops.arange(ops.shape(x)[axis], dtype="int32") + offset,
-                    self.rope_max_wavelength,
-                    self._rotary_width,
-                    axis,
-                )
-                for x in (query, key)
-            )
-        return query, key, value
-
-    def _repeat(self, x):
-        repeats = self.num_heads // self.num_groups
-        return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
-
-    def _finish(self, context, zeroed, gate_query, query_mask, training):
-        """From the context to the output; `zeroed` masks rows to be zero."""
-        if self.context_normalization is not None:
-            context = call_child(self, self.context_norm, context)
-        if zeroed is not None:
-            context = masks.hide(context, self.layout.visible_rows(zeroed))
-        source = None
-        if self.output_gate is not None or self.projection_gate is not None:
-            source = self._gate_source(gate_query, context)
-        if self._is_split():
-            first, second = ops.split(context, 2, axis=-1)
-            context = functional.apply_gate(
-                first,
-                second,
-                self.gate_activation,
-                self.gate_scale,
-                mask=query_mask,
-                owner=self,
-            )
-        context = self._gated(
-            self.output_gate, context, source, training, query_mask
-        )
-        output = call_child(self, self.output_dense, context)
-        output = self._gated(
-            self.projection_gate, output, source, training, query_mask
-        )
-        return self._cast(output)
-
-    def _gate_source(self, gate_query, context):
-        if self.gate_source in ("query", "constant"):
-            return gate_query
-        merged = ops.reshape(
-            context,
-            (*ops.shape(context)[:-2], self.num_heads * self.value_dim),
-        )
-        if self.gate_source == "context":
-            return merged
-        return ops.concatenate([self._cast(gate_query), merged], axis=-1)
 
 
 def _boolean(name, mask):

@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_gating import functional
 from keras_gating.functional import masks
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
@@ -10,6 +11,7 @@ from keras_gating.layers.attention.gated_attention_unit_checks import check_call
 from keras_gating.layers.attention.gated_attention_unit_weights import (
     GatedAttentionUnitWeights,
 )
+from keras_gating.layers.child_calls import call_child
 
 # Where the layer is to choose. In blocks of this size the products are about as
 # fast as in one; a gradient takes half as long again, for what it computes
@@ -66,8 +68,9 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             seed=self.seed_generator,
             mask=mask,
             owner=self,
+            overwrite=True,
         )
-        outputs = self._cast(self.output_dense(hidden))
+        outputs = self._cast(call_child(self, self.output_dense, hidden))
         if self.norm_first:
             outputs = inputs + outputs
         return outputs if cache is None else (outputs, cache)
@@ -117,10 +120,13 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         pairs, seen = _split_mask(attention_mask)
         x = inputs
         if self.norm_first:
-            x = self._cast(self.normalization(inputs))
-        value, gate = ops.unstack(self._cast(self.hidden_dense(x)), 2, axis=-2)
+            x = call_child(self, self.normalization, inputs)
+            x = self._cast(x)
+        hidden = self._cast(call_child(self, self.hidden_dense, x))
+        value, gate = ops.unstack(hidden, 2, axis=-2)
         value = self.activation(value)
-        shared = self.activation(self._cast(self.shared_dense(x)))
+        shared = self._cast(call_child(self, self.shared_dense, x))
+        shared = self.activation(shared)
         offset = 0
         if cache is not None:
             offset = kv_cache.as_offset(cache_update_index)
@@ -222,7 +228,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         return _AUTO_BLOCK if is_long else None
 
     def _cast(self, x):
-        return ops.cast(x, self.compute_dtype)
+        return as_dtype(x, self.compute_dtype)
 
 
 def _split_mask(attention_mask):
