@@ -17,8 +17,7 @@ from keras_gating._backend.on_torch import keeps_gradients
 def product(x, factor):
     """`x * factor`, for a factor that broadcasts to `x`."""
     if _is_allowed(x, factor):
-        # Some tensors refuse before anything is changed: those that were
-        # expanded, or where `torch.vmap` maps over the factor alone.
+        # Tensors that were expanded refuse, before anything is changed.
         with contextlib.suppress(RuntimeError):
             return x.mul_(factor)
     return x * factor
@@ -42,8 +41,21 @@ def _is_allowed(*tensors):
         return False
     import torch
 
+    if torch.compiler.is_compiling() or keeps_gradients(*tensors):
+        return False
     # Of two dtypes the result has the wider one.
     is_one_dtype = len({x.dtype for x in tensors}) == 1
-    return is_one_dtype and not (
-        torch.compiler.is_compiling() or keeps_gradients(*tensors)
-    )
+    return is_one_dtype and not any(map(_is_differentiated, tensors))
+
+
+def _is_differentiated(x):
+    """Whether derivatives may be taken forward, wrong once `x` is lost."""
+    import torch
+
+    try:
+        # The transformations of `torch.func` wrap tensors, and what they wrap
+        # has no memory to point at.
+        x.data_ptr()
+    except RuntimeError:
+        return True
+    return torch.autograd.forward_ad.unpack_dual(x).tangent is not None

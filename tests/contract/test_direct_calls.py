@@ -145,3 +145,30 @@ def test_tensors_that_must_stay():
         mapped = torch.vmap(lambda f: in_place.product(x, f))
         assert torch.equal(mapped(torch.stack([factor] * 2))[1], doubled)
     assert torch.equal(x, torch.ones(3, 4))
+
+
+@only_torch
+def test_forward_derivatives_of_what_overwrites():
+    import torch
+
+    x = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+
+    def both(function):
+        jacobian = torch.func.jacfwd(function)
+        return jacobian(x), torch.func.jacfwd(jacobian)(x)
+
+    def gate(x, overwrite):
+        return functional.apply_gate(x * 1.0, x, "tanh", overwrite=overwrite)
+
+    first, second = both(functional.relu2)
+    assert torch.equal(first.diagonal(), torch.tensor([2.0, 4.0, 0.0]).double())
+    assert torch.equal(second.sum((1, 2)), torch.tensor([2, 2, 0]).double())
+    for kept, lost in zip(
+        both(lambda x: gate(x, False)), both(lambda x: gate(x, True))
+    ):
+        assert torch.equal(kept, lost)
+    forward = torch.autograd.forward_ad
+    with torch.no_grad(), forward.dual_level():
+        dual = forward.make_dual(x, torch.ones_like(x))
+        kept, lost = (forward.unpack_dual(gate(dual, o)) for o in (False, True))
+    assert torch.equal(kept.tangent, lost.tangent)
