@@ -23,7 +23,7 @@ def explorer(browser, address):
         if not request.url.startswith((address, "data:")):
             problems.append(request.url)
 
-    def open_page(**options):
+    def open_page(fragment="", **options):
         options.setdefault("viewport", {"width": 1280, "height": 900})
         options.setdefault("reduced_motion", "reduce")
         contexts.append(browser.new_context(**options))
@@ -31,7 +31,7 @@ def explorer(browser, address):
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", on_request)
-        page.goto(address + "explorer/")
+        page.goto(address + "explorer/" + fragment)
         page.wait_for_selector(".curvature-explorer[data-ready]")
         page.wait_for_selector("[data-number=absolute]:not(:empty)")
         return page
@@ -222,6 +222,57 @@ def test_new_weights(explorer):
     press(page, "New weights")
     assert picture(page) != before
     assert "seed 13" in page.inner_text(".cx-note")
+
+
+def test_links_keep_settings(explorer):
+    page = explorer()
+    address = page.url
+    press(page, "8 tokens, no gate")
+    press(page, "New weights")
+    page.get_by_label("8, projected").check()
+    page.wait_for_function("location.hash.includes('features=8')")
+    fragment = page.evaluate("location.hash")
+    assert set(fragment[1:].split("&")) == {
+        "function=none",
+        "tokens=8",
+        "seed=13",
+        "features=8",
+    }
+    linked = explorer(fragment)
+    names = ("absolute", "signed", "largest")
+    assert [shown(linked, x) for x in names] == [shown(page, x) for x in names]
+    assert "seed 13" in linked.inner_text(".cx-note")
+    press(linked, "Elementwise gate")
+    linked.evaluate("location.hash = '#tokens=2&function=none'")
+    linked.wait_for_function(
+        "document.querySelector('.cx-verdict').textContent"
+        ".startsWith('Degenerate')"
+    )
+    # With all as at the start the address is that of the page again.
+    start = explorer("#seed=12")
+    press(start, "3 tokens, no gate")
+    start.wait_for_function("location.hash === '#function=none'")
+    press(start, "Elementwise gate")
+    start.wait_for_function("location.hash === ''")
+    assert start.url == address
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "#what-you-see",
+        "#tokens=1&tokens=17&tokens=2.5&tokens=&tokens=x",
+        "#function=cube&granularity=&features=4&seed=0&seed=1e99",
+        "#kappa=NaN&strength=Infinity&strength=-1&toString=1&__proto__=2",
+    ],
+)
+def test_links_without_settings_show_the_defaults(explorer, fragment):
+    page = explorer(fragment)
+    page.wait_for_selector("[data-number=absolute]:not(:empty)")
+    reference = explorer()
+    assert shown(page, "absolute") == shown(reference, "absolute")
+    assert page.get_by_label("Tokens").input_value() == "3"
+    assert page.get_by_label("Gate strength").input_value() == "1"
 
 
 def test_examples_bend_in_sight_unless_motion_is_unwanted(explorer):

@@ -1,10 +1,9 @@
 /* The settings of the explorer: examples, and a field for each of them. */
 
 import { button, choice, element, select, slider } from "./dom.js";
-import { FUNCTIONS } from "./functions.js";
 import { CONSTANT_CURVATURE, DEFAULTS } from "./map.js";
+import { CHOICES, RANGES } from "./settings.js";
 import { number } from "./text.js";
-import { MOST_TOKENS } from "./weights.js";
 
 const EXAMPLES = [
   ["3 tokens, no gate", { function: "none", tokens: 3 }],
@@ -16,11 +15,11 @@ const EXAMPLES = [
   ["Hyperbolic", { function: CONSTANT_CURVATURE, kappa: -1 }],
 ];
 
-const NAMES = [
-  ["none", "none"],
-  ...Object.keys(FUNCTIONS).map((name) => [name, name]),
-  [CONSTANT_CURVATURE, "constant curvature κ"],
-];
+const LABELS = {
+  [CONSTANT_CURVATURE]: "constant curvature κ",
+  3: "3, as drawn",
+  8: "8, projected",
+};
 
 /** Buttons that call `onChoose` with all settings but features and seed. */
 export function createExamples(onChoose) {
@@ -75,35 +74,28 @@ export function createControls(onChange, onSeed) {
 
 function createFields(onChange) {
   const change = (key) => (value) => onChange({ [key]: value });
+  const options = (key) =>
+    CHOICES[key].map((value) => [value, LABELS[value] ?? String(value)]);
   return {
     strength: slider(
       "Gate strength",
-      { min: 0, max: 1, step: 0.01, text: (s) => s.toFixed(2) },
+      { ...RANGES.strength, text: (s) => s.toFixed(2) },
       change("strength"),
     ),
-    function: select("Gate function", NAMES, change("function")),
+    function: select("Gate function", options("function"), change("function")),
     kappa: slider(
       "Curvature κ",
-      { min: -1, max: 4, step: 0.1, text: number },
+      { ...RANGES.kappa, text: number },
       change("kappa"),
     ),
     granularity: choice(
       "Granularity",
-      ["elementwise", "headwise", "constant"].map((name) => [name, name]),
+      options("granularity"),
       change("granularity"),
     ),
-    tokens: slider(
-      "Tokens",
-      { min: 2, max: MOST_TOKENS, step: 1 },
-      change("tokens"),
-    ),
-    features: choice(
-      "Features",
-      [
-        [3, "3, as drawn"],
-        [8, "8, projected"],
-      ],
-      (value) => onChange({ features: Number(value) }),
+    tokens: slider("Tokens", RANGES.tokens, change("tokens")),
+    features: choice("Features", options("features"), (value) =>
+      onChange({ features: Number(value) }),
     ),
   };
 }

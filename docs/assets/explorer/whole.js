@@ -8,6 +8,7 @@ import { CONSTANT_CURVATURE, DEFAULTS } from "./map.js";
 import { mesh, totals } from "./measure.js";
 import { project, startingBasis } from "./projection.js";
 import { createReadout } from "./readout.js";
+import { addressWriter, readSettings } from "./settings.js";
 
 const SIZE = 43; // points along each side of the patch
 const OPENING = 1800; // milliseconds
@@ -21,7 +22,9 @@ const IDENTITY = [
 ];
 
 export function fillWhole(place) {
-  const settings = { ...DEFAULTS };
+  const linked = readSettings(location.hash);
+  const settings = { ...DEFAULTS, ...linked };
+  const writeAddress = addressWriter();
   let basis = null;
   let family = null; // of maps that share directions
   let requested = false;
@@ -53,6 +56,7 @@ export function fillWhole(place) {
   function set(values) {
     stop();
     Object.assign(settings, values);
+    writeAddress({ ...settings });
     request();
   }
 
@@ -106,6 +110,12 @@ export function fillWhole(place) {
     return startingBasis(ungated, gated);
   }
 
+  // Another link of this kind, as from the text of the page.
+  window.addEventListener("hashchange", () => {
+    const values = readSettings(location.hash);
+    if (Object.keys(values).length > 0) set({ ...DEFAULTS, ...values });
+  });
+
   update();
-  open();
+  if (Object.keys(linked).length === 0) open();
 }
