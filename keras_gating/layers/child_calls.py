@@ -1,8 +1,10 @@
 """Calls of a layer's own children without what surrounds calls in Keras."""
 
 import keras
+from keras import ops
 
 from keras_gating import _keras
+from keras_gating.layers.projection import Projection
 
 # Packages whose layers do nothing of their own around calls.
 _KNOWN = ("keras", "keras_gating")
@@ -30,6 +32,23 @@ def call_child(parent, child, *inputs, **kwargs):
     if is_plain(child, parent):
         return child.call(*inputs, **kwargs)
     return child(*inputs, **kwargs)
+
+
+def call_in_parts(parent, child, inputs):
+    """The parts of what a packed projection returns.
+
+    Args:
+        parent: the layer whose `call` this is in.
+        child: a projection with a kernel `(D, parts, units)`.
+        inputs: `(…, D)`.
+
+    Returns:
+        A list of tensors `(…, units)`, and whether only the parent has them.
+    """
+    if type(child) is Projection and is_plain(child, parent):
+        return child.call_in_parts(inputs), True
+    outputs = child(inputs)
+    return ops.unstack(outputs, outputs.shape[-2], axis=-2), False
 
 
 def is_plain(child, parent):

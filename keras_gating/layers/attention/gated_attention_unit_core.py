@@ -12,6 +12,7 @@ from keras_gating.layers.attention.gated_attention_unit_weights import (
     GatedAttentionUnitWeights,
 )
 from keras_gating.layers.child_calls import call_child
+from keras_gating.layers.child_calls import call_in_parts
 
 # Where the layer is to choose. In blocks of this size the products are about as
 # fast as in one; a gradient takes half as long again, for what it computes
@@ -122,8 +123,8 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         if self.norm_first:
             x = call_child(self, self.normalization, inputs)
             x = self._cast(x)
-        hidden = self._cast(call_child(self, self.hidden_dense, x))
-        value, gate = ops.unstack(hidden, 2, axis=-2)
+        (value, gate), _ = call_in_parts(self, self.hidden_dense, x)
+        value, gate = self._cast(value), self._cast(gate)
         value = self.activation(value)
         shared = self._cast(call_child(self, self.shared_dense, x))
         shared = self.activation(shared)

@@ -2,16 +2,14 @@ import keras
 from keras import activations
 from keras import constraints
 from keras import initializers
-from keras import ops
 from keras import regularizers
 
 from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional.glu import clamp
-from keras_gating.layers.child_calls import is_plain
+from keras_gating.layers.child_calls import call_in_parts
 from keras_gating.layers.initialization import StackedInitializer
 from keras_gating.layers.low_rank import LowRankUpdates
-from keras_gating.layers.projection import Projection
 from keras_gating.layers.projection import dense
 from keras_gating.layers.quantization import QuantizedChildren
 from keras_gating.layers.trainable_flags import inherit_trainable
@@ -97,12 +95,7 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
         inherit_trainable(self)
 
     def call(self, inputs, mask=None):
-        child = self.projection
-        in_parts = type(child) is Projection and is_plain(child, self)
-        if in_parts:
-            value, gate = child.call_in_parts(inputs)
-        else:
-            value, gate = ops.unstack(child(inputs), 2, axis=-2)
+        (value, gate), are_own = call_in_parts(self, self.projection, inputs)
         if self.gate_first:
             value, gate = gate, value
         value, gate = clamp(value, gate, self.limit)
@@ -113,8 +106,7 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
             mask=mask,
             owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
-            # Nobody else has seen the parts.
-            overwrite=in_parts,
+            overwrite=are_own,
         )
 
     def compute_output_shape(self, input_shape):
