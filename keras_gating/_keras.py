@@ -14,6 +14,15 @@ _HOOKS = (
     "test_step",
     "train_step",
 )
+# What torch does around or in place of the calls of a module.
+_AROUND = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_compiled_call_impl",
+)
+_REPLACED = frozenset(("call", "forward"))
 
 
 @functools.cache
@@ -176,10 +185,15 @@ def settle_layout(variable):
 
 
 def is_watched(layer):
-    """Whether calls of a layer are recomputed for gradients or have hooks."""
-    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
-    return layer._remat_mode is not None or any(
-        getattr(layer, name, None) for name in hooks
+    """Whether anything is to happen around calls of a layer, or in their place.
+
+    Recomputing for gradients, hooks and compiled calls of torch, and methods
+    that were replaced in this one object.
+    """
+    return (
+        layer._remat_mode is not None
+        or any(getattr(layer, name, None) for name in _AROUND)
+        or not _REPLACED.isdisjoint(vars(layer))
     )
 
 

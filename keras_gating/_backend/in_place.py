@@ -41,6 +41,9 @@ def _is_allowed(*tensors):
         return False
     import torch
 
+    # Those of a functional model are no tensors of torch.
+    if not all(isinstance(x, torch.Tensor) for x in tensors):
+        return False
     if torch.compiler.is_compiling() or keeps_gradients(*tensors):
         return False
     # Of two dtypes the result has the wider one.

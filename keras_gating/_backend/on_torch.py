@@ -2,6 +2,9 @@
 
 import math
 
+# Number of scores of a head from which copies pay.
+_LONG = 2**22
+
 
 def linear(x, kernel, bias, num_created=1):
     """A projection with its bias in one pass over the memory.
@@ -33,9 +36,10 @@ def linear(x, kernel, bias, num_created=1):
 
 
 def attention(query, key, value, mask, is_causal):
-    """PyTorch's attention on tensors as they lie in memory.
+    """PyTorch's attention on tensors as they lie in memory, if they are short.
 
-    `keras.ops.dot_product_attention` copies all three first.
+    `keras.ops.dot_product_attention` copies all three first, which is not worth
+    it before their heads are far longer than a page of memory.
 
     Args:
         query: `(B, T, heads, D)`, scaled already.
@@ -49,8 +53,11 @@ def attention(query, key, value, mask, is_causal):
     """
     import torch
 
+    tensors = [x.transpose(1, 2) for x in (query, key, value)]
+    if query.shape[1] * key.shape[1] >= _LONG:
+        tensors = [x.contiguous() for x in tensors]
     context = torch.nn.functional.scaled_dot_product_attention(
-        *(x.transpose(1, 2) for x in (query, key, value)),
+        *tensors,
         attn_mask=mask,
         is_causal=is_causal,
         scale=1.0,
@@ -85,6 +92,13 @@ def first_maximum(x, axes):
         # Takes a tenth of the time, and shares gradients among equal maxima.
         return torch.amax(x, dim=axes)
     return torch.max(x.flatten(axes[0], axes[-1]), dim=axes[0]).values
+
+
+def has_global_hooks():
+    """Whether something is to happen around the calls of all modules."""
+    import torch
+
+    return torch.nn.modules.module._has_any_global_hook()
 
 
 def keeps_gradients(*tensors):

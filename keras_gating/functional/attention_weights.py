@@ -65,7 +65,7 @@ def laplace(x):
 # weights would make NaN of values with both signs.
 _LARGEST_FLOAT16 = 65504.0
 
-ACTIVATIONS = {"relu2": relu2, "laplace": laplace, "softmax": None}
+ACTIVATIONS = ("relu2", "laplace", "softmax")
 
 
 def attention_weights(scores, activation, visible=None):
@@ -81,7 +81,7 @@ def attention_weights(scores, activation, visible=None):
     elif activation == "relu2":
         weights = _squared(in_place.relu(scores))
     else:
-        weights = ACTIVATIONS[activation](scores)
+        weights = laplace(scores)
     if visible is None:
         return weights
     return ops.where(visible, weights, ops.zeros((), weights.dtype))

@@ -9,7 +9,7 @@ same function are faster, in both passes:
 * `"by_head"`: one head after the other as plain matrix products, so that the
   scores of a head are used while they are in the cache. In a gradient they are
   computed again, which costs less than to store them;
-* `"strided"`: the kernel of PyTorch, without copies.
+* `"strided"`: the kernel of PyTorch, without copies of short sequences.
 
 `choose` says which form is taken when.
 """

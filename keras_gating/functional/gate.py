@@ -56,8 +56,9 @@ def apply_gate(
         owner: the layer that the gate belongs to, `self` in a layer's `call`.
             `diagnostics` records the gates of a model by it.
         overwrite: whether the product may take the place of `inputs` in
-            memory, for tensors that nobody else holds. Done on torch where no
-            gradients are kept.
+            memory, for a tensor that nobody else holds: no graph of gradients
+            and no `logits` either. Done on torch where neither of the two
+            needs gradients.
 
     Returns:
         A tensor with the shape of `inputs`.

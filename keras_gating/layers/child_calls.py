@@ -4,34 +4,43 @@ import keras
 from keras import ops
 
 from keras_gating import _keras
+from keras_gating._backend import on_torch
+from keras_gating.functional.gate import as_dtype
 from keras_gating.layers.projection import Projection
 
-# Packages whose layers do nothing of their own around calls.
-_KNOWN = ("keras", "keras_gating")
+# Those of Keras that are called alike with `training` and without.
+_OF_KERAS = (
+    keras.layers.Conv1D,
+    keras.layers.Conv2D,
+    keras.layers.Conv3D,
+    keras.layers.LayerNormalization,
+    keras.layers.RMSNormalization,
+)
+_OWN = "keras_gating.layers."
 
 
-def call_child(parent, child, *inputs, **kwargs):
-    """Returns `child(*inputs, **kwargs)` for a layer that `parent` has made.
+def call_child(parent, child, first, *others, **kwargs):
+    """Returns `child(first, *others, **kwargs)` for a layer inside of `parent`.
 
     A call of a layer costs some 0.1 ms beside what it computes, as much as a
-    small gate. Conversions, name scopes and checks do nothing new for a child
-    whose parent has been through them, so that its `call` is used directly,
-    unless something is asked for that happens around it: quantization, a
-    policy of its own, a regularizer of activities, rematerialization, the
-    layout of a distribution or hooks of torch.
+    small gate. For most of what happens around it the call of the parent has
+    seen to already, so that `call` is used directly where `is_plain` holds.
 
     Args:
         parent: the layer whose `call` this is in.
         child: a layer that `parent` has built.
-        *inputs: tensors, by position: where TensorFlow computes a layer again
-            for its gradients, keywords have none. The first is in the compute
-            dtype of the parent.
+        first: a tensor of floating point.
+        *others: further tensors. By position: where TensorFlow computes a layer
+            again for its gradients, keywords have none.
         **kwargs: further arguments, `training` and `mask` among them if
-            `child` takes these: nothing is filled in.
+            `child` needs these: nothing is filled in.
     """
     if is_plain(child, parent):
-        return child.call(*inputs, **kwargs)
-    return child(*inputs, **kwargs)
+        # The layer before may have a policy of its own.
+        return child.call(
+            as_dtype(first, child.compute_dtype), *others, **kwargs
+        )
+    return child(first, *others, **kwargs)
 
 
 def call_in_parts(parent, child, inputs):
@@ -46,23 +55,34 @@ def call_in_parts(parent, child, inputs):
         A list of tensors `(…, units)`, and whether only the parent has them.
     """
     if type(child) is Projection and is_plain(child, parent):
+        inputs = as_dtype(inputs, child.compute_dtype)
         return child.call_in_parts(inputs), True
     outputs = child(inputs)
     return ops.unstack(outputs, outputs.shape[-2], axis=-2), False
 
 
 def is_plain(child, parent):
-    """Whether nothing is asked for that happens around calls of `child`."""
+    """Whether nothing is asked for that happens around calls of `child`.
+
+    That is: casts, quantization, regularizers of activities,
+    rematerialization, the layout of a distribution, hooks of torch, and
+    whatever layers of other classes or replaced methods do.
+    """
     policy = child.dtype_policy
+    kind = type(child)
     return (
-        # Whatever somebody has put in the place of a child is called as usual.
-        type(child).__module__.partition(".")[0] in _KNOWN
+        (kind.__module__.startswith(_OWN) or kind in _OF_KERAS)
         and child.built
         and not getattr(child, "needs_whole_call", False)
         # Policies of quantized layers are of subclasses.
         and type(policy) is keras.DTypePolicy
         and policy == parent.dtype_policy
+        and child.autocast
+        and parent.autocast
         and child.activity_regularizer is None
         and not _keras.is_watched(child)
+        and not (
+            keras.config.backend() == "torch" and on_torch.has_global_hooks()
+        )
         and keras.distribution.distribution() is None
     )

@@ -50,31 +50,88 @@ def test_gradients_of_whole_calls_are_the_same(case, monkeypatch):
         assert_all_close([a], [b], 1e-5)
 
 
-class Doubled(keras.layers.Layer):
-    """Twice what a layer returns, in training."""
+class OwnParts(layers.GatedAttention):
+    """Puts a layer in the place of one of its own."""
 
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-
-    def call(self, inputs, training=None):
-        return 2.0 * self.inner(inputs) if training else self.inner(inputs)
-
-
-class OwnOutput(layers.GatedAttention):
-    """Puts a layer of its own in the place of a projection."""
+    def __init__(self, name, make, **kwargs):
+        super().__init__(2, 4, **kwargs)
+        self.place = (name, make)
 
     def build(self, query_shape, value_shape):
         super().build(query_shape, value_shape)
-        self.output_dense = Doubled(self.output_dense)
+        name, make = self.place
+        setattr(self, name, make(getattr(self, name)))
 
 
-def test_layers_put_in_place_of_children_are_called_as_usual():
-    layer = OwnOutput(2, 4)
+@pytest.mark.parametrize(
+    "name, make, arguments",
+    [
+        (
+            "output_dense",
+            lambda inner: keras.Sequential([inner, keras.layers.Dropout(0.5)]),
+            {},
+        ),
+        (
+            "context_norm",
+            lambda inner: keras.layers.Dropout(0.5),
+            {"context_normalization": "rms"},
+        ),
+    ],
+)
+def test_layers_put_in_place_of_children_are_called_as_usual(
+    name, make, arguments
+):
+    layer = random_weights(build_on(OwnParts(name, make, **arguments)))
     x = normal(2, 5, 8)
-    plain = to_numpy(layer(x, x))
-    doubled = to_numpy(layer(x, x, training=True))
-    np.testing.assert_allclose(doubled, 2 * plain, rtol=1e-6)
+    plain, trained = (to_numpy(layer(x, x, training=t)) for t in (False, True))
+    assert np.abs(plain - trained).max() > 0.1
+
+
+def build_on(layer):
+    layer(normal(2, 5, 8), normal(2, 5, 8))
+    return layer
+
+
+@pytest.mark.parametrize(
+    "make, path",
+    [
+        (lambda dtype: layers.GatedAttention(2, 4, dtype=dtype), "output_gate"),
+        (
+            lambda dtype: layers.GatedAttention(
+                2, 4, gate_site="query", dtype=dtype
+            ),
+            "query_gate",
+        ),
+        (
+            lambda dtype: layers.GatedAttention(2, 4, gate_rank=2, dtype=dtype),
+            "output_gate.reduction",
+        ),
+        (lambda dtype: layers.GatedFeedForward(8, dtype=dtype), "hidden"),
+        (lambda dtype: layers.SqueezeExcite(2, dtype=dtype), "reduction"),
+    ],
+)
+def test_one_child_in_another_dtype(make, path):
+    layer = make("mixed_bfloat16")
+    shape = (2, 5, 8)
+    is_attention = isinstance(layer, layers.GatedAttention)
+    layer.build(*[shape] * (1 + is_attention))
+    random_weights(layer)
+    inputs = [tensor(normal(*shape))] * (1 + is_attention)
+    before = to_numpy(keras.ops.cast(layer(*inputs), "float32"))
+    child = layer
+    for name in path.split("."):
+        child = getattr(child, name)
+    child.dtype_policy = "float32"
+    after = layer(*inputs)
+    assert keras.backend.standardize_dtype(after.dtype) == "bfloat16"
+    after = to_numpy(keras.ops.cast(after, "float32"))
+    assert_all_close([after], [before], 0.05)
+
+
+def test_inputs_that_are_not_cast():
+    layer = layers.GatedAttention(2, 4, dtype="mixed_bfloat16", autocast=False)
+    x = tensor(normal(2, 5, 8))
+    assert keras.backend.standardize_dtype(layer(x, x).dtype) == "bfloat16"
 
 
 @only_torch
@@ -110,6 +167,58 @@ def test_what_a_hook_has_seen_stays(make, shape, child):
         layer(x)
     (kept,) = seen
     assert torch.equal(kept[0], kept[1]) and torch.equal(kept[2], kept[3])
+
+
+@only_torch
+def test_hooks_of_every_kind():
+    import torch
+
+    modules = torch.nn.modules.module
+    layer = build_on(layers.GatedAttention(2, 4))
+    child = layer.query_dense
+    x = torch.ones(2, 5, 8, requires_grad=True)
+    for register in (
+        child.register_forward_pre_hook,
+        child.register_forward_hook,
+        child.register_full_backward_pre_hook,
+        child.register_full_backward_hook,
+        modules.register_module_forward_hook,
+        modules.register_module_full_backward_hook,
+    ):
+        seen = []
+        handle = register(lambda module, *_, seen=seen: seen.append(module))
+        try:
+            layer(x, x).sum().backward()
+        finally:
+            handle.remove()
+        assert any(module is child for module in seen)
+    layer(x, x)
+    calls = []
+    forward = child.forward
+    child.forward = lambda *args: (calls.append(args), forward(*args))[1]
+    layer(x, x)
+    assert len(calls) == 1
+
+
+@only_torch
+def test_a_gate_that_is_replaced_leaves_inputs_alone():
+    import torch
+
+    layer = layers.CBAM(data_format="channels_last")
+    x = tensor(normal(2, 5, 5, 4))
+    layer(x)
+    layer.channel_gate.call = lambda inputs, mask=None: inputs
+    before = x.clone()
+    with torch.no_grad():
+        layer(x)
+    assert torch.equal(x, before)
+
+
+def test_symbolic_tensors():
+    x = keras.Input((5, 8))
+    assert functional.relu2(x).shape == x.shape
+    assert functional.quadratic_attention(x, x, x).shape == x.shape
+    assert functional.apply_gate(x, x, overwrite=True).shape == x.shape
 
 
 def test_a_product_that_overwrites():

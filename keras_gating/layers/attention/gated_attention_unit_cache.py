@@ -7,6 +7,7 @@ chunks, and the chunk that is being filled.
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating._backend import in_place
 from keras_gating.functional import chunks
 from keras_gating.functional.masks import hide
 from keras_gating.functional.sizes import known_size
@@ -141,9 +142,10 @@ def step(
     counts = ops.sum(ops.cast(window["mask"], "int32"), axis=2)
     before, total = chunks.running_sums(sums, cache["sum"])
     counts_before, total_count = chunks.running_sums(counts, cache["count"])
-    context = context + chunks.across_chunks(
+    across = chunks.across_chunks(
         place(linear_query), before, counts_before, divisors[1]
     )
+    context = in_place.total(context, across)
     context = chunks.merge_chunks(context)
     if not is_single:
         context = ops.slice(

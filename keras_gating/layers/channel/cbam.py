@@ -146,12 +146,15 @@ class CBAM(LowRankUpdates, CheckedInputs):
         inherit_trainable(self)
 
     def call(self, inputs, training=None, mask=None):
-        gated = call_child(self, self.channel_gate, inputs, mask=mask)
-        gates = self.channel_gate, self.spatial_gate
-        if all(is_plain(gate, self) for gate in gates):
-            # Nobody sees what is between the two.
-            return self.spatial_gate.gated(gated, training, mask, True)
-        return self.spatial_gate(gated, training=training, mask=mask)
+        channel_gate, spatial_gate = self.channel_gate, self.spatial_gate
+        if is_plain(channel_gate, self) and is_plain(spatial_gate, self):
+            gated = channel_gate.call(inputs, mask=mask)
+            # Nobody has seen what is between the two.
+            return spatial_gate.gated(gated, training, mask, overwrite=True)
+        gated = call_child(self, channel_gate, inputs, mask=mask)
+        return call_child(
+            self, spatial_gate, gated, training=training, mask=mask
+        )
 
     def compute_output_shape(self, input_shape):
         return self.channel_gate.compute_output_shape(input_shape)

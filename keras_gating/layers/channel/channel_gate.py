@@ -1,5 +1,4 @@
 import keras
-from keras import ops
 
 from keras_gating.functional import checks
 from keras_gating.functional.pooling import position_max
@@ -111,16 +110,8 @@ class ChannelGate(BottleneckGate):
         if self.light:
             logits = self._logits(0.5 * mean + 0.5 * maximum)
         else:
-            logits = self._sum_of_logits(mean, maximum)
+            logits = self._logits(mean) + self._logits(maximum)
         return self._apply(inputs, self._spread(logits, rank), visible)
-
-    def _sum_of_logits(self, mean, maximum):
-        if keras.config.backend() != "torch":
-            return self._logits(mean) + self._logits(maximum)
-        # As one batch: there the calls cost more than the products.
-        logits = self._logits(ops.concatenate([mean, maximum], axis=0))
-        first, second = ops.split(logits, 2, axis=0)
-        return first + second
 
     def get_config(self):
         return {**super().get_config(), "light": self.light}
