@@ -27,7 +27,6 @@ def apply_gate(
     path=None,
     product_dtype=None,
     owner=None,
-    overwrite=False,
 ):
     """Multiplies `inputs` by an activated gate.
 
@@ -55,10 +54,6 @@ def apply_gate(
             two float16 numbers that exceeds 65504.
         owner: the layer that the gate belongs to, `self` in a layer's `call`.
             `diagnostics` records the gates of a model by it.
-        overwrite: whether the product may take the place of `inputs` in
-            memory, for a tensor that nobody else holds: no graph of gradients
-            and no `logits` either. Done on torch where neither of the two
-            needs gradients.
 
     Returns:
         A tensor with the shape of `inputs`.
@@ -79,9 +74,45 @@ def apply_gate(
     checks.factor("scale", scale)
     checks.probability("dropout", dropout)
     checks.float_dtype("product_dtype", product_dtype)
-    checks.boolean("overwrite", overwrite)
     inputs, logits = as_float(inputs, "inputs"), as_float(logits, "logits")
     checks.broadcasts("logits", logits.shape, "inputs", inputs.shape)
+    return gated(
+        inputs,
+        logits,
+        activation,
+        scale,
+        dropout,
+        training,
+        seed,
+        mask,
+        path,
+        product_dtype,
+        owner,
+    )
+
+
+def gated(
+    inputs,
+    logits,
+    activation,
+    scale=1.0,
+    dropout=0.0,
+    training=False,
+    seed=None,
+    mask=None,
+    path=None,
+    product_dtype=None,
+    owner=None,
+    overwrite=False,
+):
+    """`apply_gate` for layers, which have checked all but the mask.
+
+    In a short sequence the checks would take as long as the product.
+
+    Args:
+        overwrite: whether the product may take the place of `inputs`, see
+            `in_place`.
+    """
     if mask is not None:
         _check_mask(mask, inputs.shape)
     gate = activation(to_float32(logits))

@@ -5,10 +5,10 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
-from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
 from keras_gating.functional.gate import as_dtype
+from keras_gating.functional.gate import gated
 from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.low_rank import LowRankUpdates
 from keras_gating.layers.projection import dense
@@ -217,7 +217,7 @@ class Gate(LowRankUpdates, QuantizedChildren):
         return call_child(self, self.projection, source)
 
     def _multiplied(self, value, logits, training, mask):
-        return apply_gate(
+        return gated(
             value,
             logits,
             activation=self.activation,

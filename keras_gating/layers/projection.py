@@ -134,12 +134,10 @@ class Projection(keras.layers.EinsumDense):
         else:
             biases = [None] * parts
             if bias is not None:
-                biases = ops.unstack(bias, axis=0)
+                biases = bias.unbind(0)
             return [
                 self.activation(on_torch.linear(inputs, its_kernel, its_bias))
-                for its_kernel, its_bias in zip(
-                    ops.unstack(kernel, axis=1), biases
-                )
+                for its_kernel, its_bias in zip(kernel.unbind(1), biases)
             ]
         return ops.unstack(outputs, parts, axis=-2)
 

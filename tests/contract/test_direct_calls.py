@@ -9,6 +9,7 @@ from keras_gating import _keras
 from keras_gating import functional
 from keras_gating import layers
 from keras_gating._backend import in_place
+from keras_gating.functional.gate import gated
 from tests.cases import ONE_EACH
 from tests.contract.helpers import assert_all_close
 from tests.contract.helpers import by_case
@@ -218,7 +219,8 @@ def test_symbolic_tensors():
     x = keras.Input((5, 8))
     assert functional.relu2(x).shape == x.shape
     assert functional.quadratic_attention(x, x, x).shape == x.shape
-    assert functional.apply_gate(x, x, overwrite=True).shape == x.shape
+    assert in_place.product(x, x).shape == x.shape
+    assert in_place.total(x, x).shape == in_place.relu(x).shape == x.shape
 
 
 def test_a_product_that_overwrites():
@@ -226,7 +228,7 @@ def test_a_product_that_overwrites():
     expected = value / (1.0 + np.exp(-logits))
     x = tensor(value)
     with _backend.no_gradients():
-        y = functional.apply_gate(x, tensor(logits), overwrite=True)
+        y = gated(x, tensor(logits), keras.activations.sigmoid, overwrite=True)
     np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-5)
     is_torch = keras.config.backend() == "torch"
     np.testing.assert_allclose(
@@ -267,7 +269,7 @@ def test_forward_derivatives_of_what_overwrites():
         return jacobian(x), torch.func.jacfwd(jacobian)(x)
 
     def gate(x, overwrite):
-        return functional.apply_gate(x * 1.0, x, "tanh", overwrite=overwrite)
+        return gated(x * 1.0, x, torch.tanh, overwrite=overwrite)
 
     first, second = both(functional.relu2)
     assert torch.equal(first.diagonal(), torch.tensor([2.0, 4.0, 0.0]).double())

@@ -3,6 +3,7 @@ from keras import ops
 from keras_gating import functional
 from keras_gating.functional import masks
 from keras_gating.functional.gate import as_dtype
+from keras_gating.functional.gate import gated
 from keras_gating.layers.attention.attention_weights import AttentionWeights
 from keras_gating.layers.child_calls import call_child
 
@@ -68,7 +69,7 @@ class AttentionHeads(AttentionWeights):
             source = self._gate_source(gate_query, context)
         if self._is_split():
             first, second = ops.split(context, 2, axis=-1)
-            context = functional.apply_gate(
+            context = gated(
                 first,
                 second,
                 self.gate_activation,

@@ -4,6 +4,7 @@ from keras import ops
 from keras_gating import functional
 from keras_gating.functional import masks
 from keras_gating.functional.gate import as_dtype
+from keras_gating.functional.gate import gated
 from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import gated_attention_unit_cache
@@ -60,7 +61,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         )
         if mask is not None:
             context = masks.hide(context, rows)
-        hidden = functional.apply_gate(
+        hidden = gated(
             context,
             gate,
             self.activation,

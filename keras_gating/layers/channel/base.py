@@ -5,9 +5,9 @@ from keras import activations
 from keras import initializers
 from keras import ops
 
-from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
 from keras_gating.functional import vanishes_at_zero
+from keras_gating.functional.gate import gated
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import with_rank
@@ -119,7 +119,7 @@ class FeatureMapGate(LowRankUpdates, CheckedInputs):
             # A gate is shared by positions or channels, so its gradient would
             # sum 0 · NaN over the padding.
             inputs = hide(inputs, visible, keep_finite=True)
-        return apply_gate(
+        return gated(
             inputs,
             logits,
             self.gate_activation,

@@ -4,8 +4,8 @@ from keras import constraints
 from keras import initializers
 from keras import regularizers
 
-from keras_gating.functional import apply_gate
 from keras_gating.functional import checks
+from keras_gating.functional.gate import gated
 from keras_gating.functional.glu import clamp
 from keras_gating.layers.child_calls import call_in_parts
 from keras_gating.layers.initialization import StackedInitializer
@@ -99,7 +99,7 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
         if self.gate_first:
             value, gate = gate, value
         value, gate = clamp(value, gate, self.limit)
-        return apply_gate(
+        return gated(
             value,
             gate,
             self.activation,
