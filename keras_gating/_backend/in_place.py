@@ -9,9 +9,17 @@ see to it by themselves, and other backends have no such operations.
 import contextlib
 
 import keras
-from keras import ops
+from keras import activations
 
 from keras_gating._backend.on_torch import keeps_gradients
+
+# No dictionary: some callables have no hash.
+_ACTIVATIONS = (
+    (activations.relu, "relu_"),
+    (activations.sigmoid, "sigmoid_"),
+    (activations.silu, "silu_"),
+    (activations.tanh, "tanh_"),
+)
 
 
 def product(x, factor):
@@ -31,9 +39,14 @@ def total(x, summand):
     return x + summand
 
 
-def relu(x):
-    """`max(x, 0)`."""
-    return x.relu_() if _is_allowed(x) else ops.relu(x)
+def activated(function, x):
+    """`function(x)`, in place for the most common activations."""
+    names = [name for known, name in _ACTIVATIONS if known is function]
+    if not names or not _is_allowed(x):
+        return function(x)
+    import torch
+
+    return getattr(torch.ops.aten, names[0])(x)
 
 
 def _is_allowed(*tensors):

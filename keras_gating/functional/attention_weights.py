@@ -3,6 +3,7 @@
 import math
 
 import keras
+from keras import activations
 from keras import ops
 
 from keras_gating._backend import in_place
@@ -79,7 +80,7 @@ def attention_weights(scores, activation, visible=None):
     if activation == "softmax":
         weights = masked_softmax(scores, visible)
     elif activation == "relu2":
-        weights = _squared(in_place.relu(scores))
+        weights = _squared(in_place.activated(activations.relu, scores))
     else:
         weights = laplace(scores)
     if visible is None:

@@ -103,19 +103,23 @@ def gated(
     path=None,
     product_dtype=None,
     owner=None,
-    overwrite=False,
+    overwrite=None,
 ):
     """`apply_gate` for layers, which have checked all but the mask.
 
     In a short sequence the checks would take as long as the product.
 
     Args:
-        overwrite: whether the product may take the place of `inputs`, see
-            `in_place`.
+        overwrite: what the caller holds alone and may be overwritten, see
+            `in_place`: `"inputs"`, `"both"` with the logits, or `None`.
     """
     if mask is not None:
         _check_mask(mask, inputs.shape)
-    gate = activation(to_float32(logits))
+    logits = to_float32(logits)
+    if overwrite == "both":
+        gate = in_place.activated(activation, logits)
+    else:
+        gate = activation(logits)
     record(owner, path, activation, gate, mask)
     if scale != 1.0:
         gate = gate * scale

@@ -220,7 +220,8 @@ def test_symbolic_tensors():
     assert functional.relu2(x).shape == x.shape
     assert functional.quadratic_attention(x, x, x).shape == x.shape
     assert in_place.product(x, x).shape == x.shape
-    assert in_place.total(x, x).shape == in_place.relu(x).shape == x.shape
+    assert in_place.total(x, x).shape == x.shape
+    assert in_place.activated(keras.activations.relu, x).shape == x.shape
 
 
 def test_a_product_that_overwrites():
@@ -228,12 +229,26 @@ def test_a_product_that_overwrites():
     expected = value / (1.0 + np.exp(-logits))
     x = tensor(value)
     with _backend.no_gradients():
-        y = gated(x, tensor(logits), keras.activations.sigmoid, overwrite=True)
+        y = gated(
+            x, tensor(logits), keras.activations.sigmoid, overwrite="inputs"
+        )
     np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-5)
     is_torch = keras.config.backend() == "torch"
     np.testing.assert_allclose(
         to_numpy(x), expected if is_torch else value, rtol=1e-5
     )
+
+
+@only_torch
+@pytest.mark.parametrize("name", ["relu", "sigmoid", "silu", "tanh", "gelu"])
+def test_activations_in_place(name):
+    function = keras.activations.get(name)
+    x = tensor(normal(3, 4))
+    expected = to_numpy(function(x))
+    with _backend.no_gradients():
+        y = in_place.activated(function, x)
+    np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-6)
+    assert (y is x) == (name != "gelu")
 
 
 @only_torch
@@ -269,17 +284,20 @@ def test_forward_derivatives_of_what_overwrites():
         return jacobian(x), torch.func.jacfwd(jacobian)(x)
 
     def gate(x, overwrite):
-        return gated(x * 1.0, x, torch.tanh, overwrite=overwrite)
+        tanh = keras.activations.tanh
+        return gated(x * 1.0, x * 1.0, tanh, overwrite=overwrite)
 
     first, second = both(functional.relu2)
     assert torch.equal(first.diagonal(), torch.tensor([2.0, 4.0, 0.0]).double())
     assert torch.equal(second.sum((1, 2)), torch.tensor([2, 2, 0]).double())
     for kept, lost in zip(
-        both(lambda x: gate(x, False)), both(lambda x: gate(x, True))
+        both(lambda x: gate(x, None)), both(lambda x: gate(x, "both"))
     ):
         assert torch.equal(kept, lost)
     forward = torch.autograd.forward_ad
     with torch.no_grad(), forward.dual_level():
         dual = forward.make_dual(x, torch.ones_like(x))
-        kept, lost = (forward.unpack_dual(gate(dual, o)) for o in (False, True))
+        kept, lost = (
+            forward.unpack_dual(gate(dual, o)) for o in (None, "both")
+        )
     assert torch.equal(kept.tangent, lost.tangent)

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from keras_gating import functional
+from keras_gating._backend import in_place
 from keras_gating.functional import masks
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import gated
@@ -70,7 +71,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             seed=self.seed_generator,
             mask=mask,
             owner=self,
-            overwrite=True,
+            overwrite="inputs",
         )
         outputs = self._cast(call_child(self, self.output_dense, hidden))
         if self.norm_first:
@@ -124,9 +125,12 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         if self.norm_first:
             x = call_child(self, self.normalization, inputs)
             x = self._cast(x)
-        (value, gate), _ = call_in_parts(self, self.hidden_dense, x)
+        (value, gate), are_own = call_in_parts(self, self.hidden_dense, x)
         value, gate = self._cast(value), self._cast(gate)
-        value = self.activation(value)
+        if are_own:
+            value = in_place.activated(self.activation, value)
+        else:
+            value = self.activation(value)
         shared = self._cast(call_child(self, self.shared_dense, x))
         shared = self.activation(shared)
         offset = 0

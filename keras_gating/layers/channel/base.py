@@ -113,7 +113,7 @@ class FeatureMapGate(LowRankUpdates, CheckedInputs):
             logits = ops.expand_dims(logits, axis)
         return logits
 
-    def _apply(self, inputs, logits, visible=None, mask=None, overwrite=False):
+    def _apply(self, inputs, logits, visible=None, mask=None, overwrite=None):
         """Gates the inputs; `mask` are the positions of `logits` to record."""
         if visible is not None:
             # A gate is shared by positions or channels, so its gradient would

@@ -150,7 +150,7 @@ class CBAM(LowRankUpdates, CheckedInputs):
         if is_plain(channel_gate, self) and is_plain(spatial_gate, self):
             gated = channel_gate.call(inputs, mask=mask)
             # Nobody has seen what is between the two.
-            return spatial_gate.gated(gated, training, mask, overwrite=True)
+            return spatial_gate.gated(gated, training, mask, overwrite="inputs")
         gated = call_child(self, channel_gate, inputs, mask=mask)
         return call_child(
             self, spatial_gate, gated, training=training, mask=mask

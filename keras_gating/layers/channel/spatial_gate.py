@@ -165,8 +165,8 @@ class SpatialGate(FeatureMapGate):
     def call(self, inputs, training=None, mask=None):
         return self.gated(inputs, training, mask)
 
-    def gated(self, inputs, training, mask, overwrite=False):
-        """What `call` returns; `overwrite` as in `functional.apply_gate`."""
+    def gated(self, inputs, training, mask, overwrite=None):
+        """What `call` returns; `overwrite` as in `functional.gate.gated`."""
         rank = len(inputs.shape)
         channel = self._channel_axis(rank)
         visible = self._visible(inputs, mask)

@@ -106,7 +106,7 @@ class GatedLinearUnit(LowRankUpdates, QuantizedChildren):
             mask=mask,
             owner=self,
             product_dtype=self.product_dtype or self.compute_dtype,
-            overwrite=are_own,
+            overwrite="both" if are_own else None,
         )
 
     def compute_output_shape(self, input_shape):
