@@ -14,7 +14,7 @@ from keras_gating.layers.attention.gated_attention_unit_weights import (
     GatedAttentionUnitWeights,
 )
 from keras_gating.layers.child_calls import call_child
-from keras_gating.layers.child_calls import call_in_parts
+from keras_gating.layers.child_calls import is_plain
 
 # Where the layer is to choose. In blocks of this size the products are about as
 # fast as in one; a gradient takes half as long again, for what it computes
@@ -125,9 +125,10 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         if self.norm_first:
             x = call_child(self, self.normalization, inputs)
             x = self._cast(x)
-        (value, gate), are_own = call_in_parts(self, self.hidden_dense, x)
-        value, gate = self._cast(value), self._cast(gate)
-        if are_own:
+        hidden = self._cast(call_child(self, self.hidden_dense, x))
+        value, gate = ops.unstack(hidden, 2, axis=-2)
+        if is_plain(self.hidden_dense, self):
+            # Nobody else has seen it.
             value = in_place.activated(self.activation, value)
         else:
             value = self.activation(value)
