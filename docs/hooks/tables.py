@@ -11,8 +11,15 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / ".github" / "workflows" / "tests.yml"
 RESULTS = ROOT / "docs" / "results"
 BACKENDS = {"jax": "JAX", "tensorflow": "TensorFlow", "torch": "PyTorch"}
-# Of benchmarks whose file names are abbreviations.
-TITLES = {"gau": "Gated attention unit"}
+# Of benchmarks whose file names do not say it.
+TITLES = {
+    "channel": "Channel gates",
+    "decoding": "A step of decoding",
+    "distribution": "Memory of devices",
+    "feedforward": "Gated feed-forward layers",
+    "gau": "Gated attention unit",
+    "imports": "Import",
+}
 
 
 def on_page_markdown(markdown, **kwargs):
@@ -60,28 +67,57 @@ def tested_versions():
 
 
 def benchmark_results():
-    """Every full run that is kept in docs/results."""
-    sections = [
-        section(path, json.loads(path.read_text()))
-        for path in sorted(RESULTS.glob("benchmark_*.json"))
-    ]
-    return "\n\n".join(sections) or (
-        "No full run is kept in the repository yet. The programs below print "
-        "their tables where you run them."
-    )
-
-
-def section(path, run):
-    """A heading, where it ran, and one row for each ratio."""
-    if run["quick"]:
-        raise ValueError(
-            f"{path.name} is a quick run, whose ratios say nothing."
+    """Every full run that is kept in docs/results: an overview, and by name."""
+    runs = {}
+    for path in sorted(RESULTS.glob("benchmark_*.json")):
+        name = path.stem.removeprefix("benchmark_").partition("_")[0]
+        run = json.loads(path.read_text())
+        if run["quick"]:
+            raise ValueError(
+                f"{path.name} is a quick run, whose ratios say nothing."
+            )
+        backend = run["environment"]["backend"]
+        runs.setdefault(name, {})[backend] = run
+    if not runs:
+        return (
+            "No full run is kept in the repository yet. The programs below "
+            "print their tables where you run them."
         )
-    name, _, backend = path.stem.removeprefix("benchmark_").partition("_")
-    title = TITLES.get(name, name.capitalize())
-    if backend:
-        title += f" on {BACKENDS[backend]}"
-    place = ", ".join(f"{k} {v}" for k, v in run["environment"].items())
+    overview = table(
+        ["goals met", *BACKENDS.values()],
+        [
+            [
+                f"[{title_of(name)}](#{anchor_of(name)})",
+                *(goals(of_name[b]) if b in of_name else "" for b in BACKENDS),
+            ]
+            for name, of_name in runs.items()
+        ],
+    )
+    sections = [
+        "\n\n".join([f"### {title_of(name)}", *map(details, of_name.values())])
+        for name, of_name in runs.items()
+    ]
+    return "\n\n".join([overview, *sections])
+
+
+def title_of(name):
+    return TITLES.get(name, name.capitalize())
+
+
+def anchor_of(name):
+    return title_of(name).lower().replace(" ", "-")
+
+
+def goals(run):
+    """How many of the goals a run has met."""
+    met = sum(row["ratio"] <= row["goal"] for row in run["rows"])
+    return f"{met} of {len(run['rows'])}"
+
+
+def details(run):
+    """A box to unfold: where it ran, and one row for each ratio."""
+    environment = run["environment"]
+    place = ", ".join(f"{k} {v}" for k, v in environment.items())
     rows = [
         [
             row["what"],
@@ -94,7 +130,11 @@ def section(path, run):
         for row in run["rows"]
     ]
     header = ["what", "ours / other", "ratio", "quartiles", "goal", "met"]
-    return f"## {title}\n\n{place}\n\n{table(header, rows)}"
+    summary = f"{BACKENDS[environment['backend']]}: {goals(run)} goals met"
+    return (
+        f'<details markdown="1"><summary>{summary}</summary>\n\n{place}\n\n'
+        f"{table(header, rows)}\n\n</details>"
+    )
 
 
 def table(header, rows):

@@ -49,18 +49,34 @@ def test_tested_versions_are_those_of_the_workflow(tables):
     assert [row.count("✓") for row in rows] == [4, 4, 4]
 
 
-def test_benchmarks_become_a_table(tables, tmp_path):
-    text = tables["section"](tmp_path / "benchmark_gau.json", RUN)
-    place = "keras 3.15.1, processors 2"
-    assert text.startswith(f"## Gated attention unit\n\n{place}\n\n| what")
+def test_benchmarks_become_tables(tables, tmp_path, monkeypatch):
+    write = tables["benchmark_results"]
+    monkeypatch.setitem(write.__globals__, "RESULTS", tmp_path)
+    assert "No full run" in write()
+    for name in ("speed_jax", "speed_torch", "gau"):
+        backend = name.partition("_")[2] or "torch"
+        environment = {"backend": backend, **RUN["environment"]}
+        path = tmp_path / f"benchmark_{name}.json"
+        path.write_text(json.dumps({**RUN, "environment": environment}))
+    overview, *sections = write().split("\n\n### ")
+    assert overview.split("\n")[2:] == [
+        "| [Gated attention unit](#gated-attention-unit) |  |  | 0 of 1 |",
+        "| [Speed](#speed) | 0 of 1 |  | 0 of 1 |",
+    ]
+    assert [text.partition("\n")[0] for text in sections] == [
+        "Gated attention unit",
+        "Speed",
+    ]
+    assert sections[1].count("<summary>") == 2
+    assert "<summary>JAX: 0 of 1 goals met</summary>" in sections[1]
     row = (
         "| chunked, forward | 89.2 / 86.6 ms | 1.03 | 1.01 – 1.09 | ≤ 1 | no |"
     )
-    assert text.endswith(row)
-    text = tables["section"](tmp_path / "benchmark_speed_jax.json", RUN)
-    assert text.startswith("## Speed on JAX\n")
+    for text in ("backend torch, keras 3.15.1, processors 2\n", row):
+        assert text in sections[0]
+    path.write_text(json.dumps({**RUN, "quick": True}))
     with pytest.raises(ValueError, match="quick"):
-        tables["section"](tmp_path / "b.json", {**RUN, "quick": True})
+        write()
 
 
 @pytest.mark.parametrize(
