@@ -54,7 +54,9 @@ def attention(query, key, value, mask, is_causal):
     import torch
 
     tensors = [x.transpose(1, 2) for x in (query, key, value)]
-    if query.shape[1] * key.shape[1] >= _LONG:
+    # Compiled for any length, it would be for those on one side.
+    is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    if not is_traced and query.shape[1] * key.shape[1] >= _LONG:
         tensors = [x.contiguous() for x in tensors]
     context = torch.nn.functional.scaled_dot_product_attention(
         *tensors,
