@@ -208,10 +208,10 @@ def concrete(x):
     """
     backend = keras.config.backend()
     if backend == "torch":
-        import torch
+        from keras_gating._backend.on_torch import is_traced
 
         # First, so that torch.compile and torch.export see a constant branch.
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        if is_traced():
             return None
     if isinstance(x, keras.KerasTensor):
         return None

@@ -11,6 +11,7 @@ import contextlib
 import keras
 from keras import activations
 
+from keras_gating._backend.on_torch import is_traced
 from keras_gating._backend.on_torch import keeps_gradients
 
 # No dictionary: some callables have no hash.
@@ -57,7 +58,7 @@ def _is_allowed(*tensors):
     # Those of a functional model are no tensors of torch.
     if not all(isinstance(x, torch.Tensor) for x in tensors):
         return False
-    if torch.compiler.is_compiling() or keeps_gradients(*tensors):
+    if is_traced() or keeps_gradients(*tensors):
         return False
     # Of two dtypes the result has the wider one.
     is_one_dtype = len({x.dtype for x in tensors}) == 1

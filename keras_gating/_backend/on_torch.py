@@ -55,8 +55,7 @@ def attention(query, key, value, mask, is_causal):
 
     tensors = [x.transpose(1, 2) for x in (query, key, value)]
     # Compiled for any length, it would be for those on one side.
-    is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    if not is_traced and query.shape[1] * key.shape[1] >= _LONG:
+    if not is_traced() and query.shape[1] * key.shape[1] >= _LONG:
         tensors = [x.contiguous() for x in tensors]
     context = torch.nn.functional.scaled_dot_product_attention(
         *tensors,
@@ -101,6 +100,13 @@ def has_global_hooks():
     import torch
 
     return torch.nn.modules.module._has_any_global_hook()
+
+
+def is_traced():
+    """Whether torch is making a graph of what is computed."""
+    import torch
+
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def keeps_gradients(*tensors):

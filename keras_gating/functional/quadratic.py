@@ -80,7 +80,7 @@ def quadratic_attention(
     >>> [float(y) for y in context[0, :, 0]]
     [4.0, 4.0, 4.0]
     """
-    checks.one_of("activation", activation, tuple(ACTIVATIONS))
+    checks.one_of("activation", activation, ACTIVATIONS)
     if isinstance(divisor, str):
         checks.one_of("divisor", divisor, ("visible",))
     checks.positive_integer("block_size", block_size, optional=True)

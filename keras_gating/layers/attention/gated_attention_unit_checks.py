@@ -14,7 +14,7 @@ def check_arguments(layer):
     checks.positive_number("expansion_factor", layer.expansion_factor)
     checks.positive_integer("key_dim", layer.key_dim)
     activation = checks.one_of(
-        "attention_activation", layer.attention_activation, tuple(ACTIVATIONS)
+        "attention_activation", layer.attention_activation, ACTIVATIONS
     )
     checks.positive_integer("chunk_size", layer.chunk_size, optional=True)
     divisor = layer.divisor
