@@ -7,6 +7,8 @@ from keras import activations
 from keras import ops
 
 from keras_gating._backend import in_place
+from keras_gating.functional import checks
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.sizes import known_size
@@ -96,12 +98,15 @@ def weighted_values(equation, weights, values, divisor=None):
         weights: tensor, in float32 at least.
         values: tensor. The result has its dtype; in float16, weights and
             results beyond 65504 stop there.
-        divisor: tensor that broadcasts against weights and result, or `None`.
-            Where it is 0, the sum is not divided.
+        divisor: number, tensor that broadcasts against weights and result, or
+            `None`. Where it is not positive, the sum is not divided.
     """
     if divisor is not None:
-        divisor = ops.where(divisor > 0, divisor, ops.ones_like(divisor))
-        divisor = ops.cast(divisor, weights.dtype)
+        if checks.is_number(divisor):
+            divisor = divisor if divisor > 0 else 1
+        else:
+            divisor = ops.where(divisor > 0, divisor, ops.ones_like(divisor))
+            divisor = ops.cast(divisor, weights.dtype)
         is_half = weights.dtype != values.dtype
         num_keys, width = known_size(weights, -1), values.shape[-1]
         if is_half or (num_keys is not None and num_keys < width):
@@ -111,7 +116,7 @@ def weighted_values(equation, weights, values, divisor=None):
     is_float16 = keras.backend.standardize_dtype(values.dtype) == "float16"
     if is_float16:
         weights = ops.clip(weights, 0.0, _LARGEST_FLOAT16)
-    context = ops.einsum(equation, ops.cast(weights, values.dtype), values)
+    context = ops.einsum(equation, as_dtype(weights, values.dtype), values)
     if is_float16:
         context = ops.clip(context, -_LARGEST_FLOAT16, _LARGEST_FLOAT16)
     return context if divisor is None else context / divisor

@@ -1,5 +1,6 @@
 """Mixed chunk attention: quadratic in a chunk, linear across chunks."""
 
+import numpy as np
 from keras import ops
 
 from keras_gating._backend import in_place
@@ -83,30 +84,38 @@ def mixed_chunk_attention(
     if key_mask is not None:
         key_mask = as_boolean_mask(key_mask, "key_mask")
         check_key_mask(key_mask, value)
-    key_mask = _with_padding(key_mask, value, chunk_size)
-    query, linear_query, key, linear_key, value = (
-        split_chunks(x, chunk_size) for x in (*queries, *keys, value)
-    )
+    (query, linear_query), (key, linear_key) = queries, keys
+    chunks = {
+        "value": split_chunks(value, chunk_size),
+        "key_mask": _with_padding(key_mask, value, chunk_size),
+    }
     context = within_chunks(
-        query,
-        key,
-        value,
-        activation,
-        divisors[0],
-        key_mask,
-        ops.arange(chunk_size, dtype="int32") if is_causal else None,
-        position_bias,
+        split_chunks(query, chunk_size),
+        split_chunks(key, chunk_size),
+        activation=activation,
+        divisor=divisors[0],
+        rows=np.arange(chunk_size, dtype="int32") if is_causal else None,
+        position_bias=position_bias,
+        **chunks,
     )
+    divisor = divisors[1]
     if is_causal:
-        sums, counts = chunk_sums(linear_key, value, key_mask)
-        (sums, _), (counts, _) = running_sums(sums), running_sums(counts)
+        linear_key = split_chunks(linear_key, chunk_size)
+        sums, _ = running_sums(chunk_sums(linear_key, **chunks))
+        linear_query = split_chunks(linear_query, chunk_size)
+        if divisor == "visible":
+            divisor, _ = running_sums(chunk_counts(linear_key, chunks["key_mask"]))
     else:
-        sums, counts = chunk_sums(*map(_as_one, (linear_key, value, key_mask)))
-    across = across_chunks(linear_query, sums, counts, divisors[1])
-    context = in_place.total(context, across)
-    context = merge_chunks(context)
-    # A slice costs a copy in the gradient.
-    return context if _is_multiple(length, chunk_size) else context[:, :length]
+        # All positions are one chunk.
+        linear_key, value = _as_one(linear_key), _as_one(value)
+        key_mask = None if key_mask is None else _as_one(key_mask)
+        sums = chunk_sums(linear_key, value, key_mask)
+        linear_query = _as_one(linear_query)
+        if divisor == "visible":
+            divisor = chunk_counts(linear_key, key_mask)
+    across = across_chunks(linear_query, sums, divisor)
+    context, across = (merge_chunks(x, length) for x in (context, across))
+    return in_place.total(context, across)
 
 
 def _as_pair(name, pair, value):
@@ -144,10 +153,14 @@ def split_chunks(x, chunk_size):
     return ops.reshape(x, (shape[0], count, chunk_size, *shape[2:]))
 
 
-def merge_chunks(x):
-    """`(B, chunks · C, …)` from `(B, chunks, C, …)`."""
+def merge_chunks(x, length=None):
+    """`(B, T, …)` from `(B, chunks, C, …)`: `length` positions, or all."""
     shape = ops.shape(x)
-    return ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
+    x = ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
+    if length is None or _is_multiple(length, shape[2]):
+        # A slice costs a copy in the gradient.
+        return x
+    return x[:, :length]
 
 
 def within_chunks(
@@ -170,7 +183,7 @@ def within_chunks(
         divisor: the first of `divisors` there.
         key_mask: boolean `(B or 1, chunks, C)`.
         rows: positions `(R,)` of the queries in their chunk, in the causal
-            case. Without, R is C and every key is shown.
+            case, better in NumPy if known. Without, R is C and every key is shown.
         position_bias: see `mixed_chunk_attention`.
     """
     query = scaled_query(query)
@@ -195,28 +208,28 @@ def within_chunks(
     if divisor == "visible":
         divisor = _visible_count(key_mask, rows, chunk_size)
     weights = attention_weights(scores, activation, visible)
-    divisor = ops.convert_to_tensor(divisor)
     return weighted_values("bgrc,bgce->bgre", weights, value, divisor)
 
 
 def chunk_sums(key, value, key_mask=None):
-    """`Σ kᵀ v` of each chunk in float32 at least, and the number of keys.
+    """`Σ kᵀ v` of each chunk in float32 at least, `(B, chunks, D, E)`.
 
     Args:
         key: `(B, chunks, C, D)`.
         value: `(B, chunks, C, E)`.
         key_mask: boolean `(B or 1, chunks, C)`.
-
-    Returns:
-        Tensors `(B, chunks, D, E)` and `(B or 1, chunks)`.
     """
-    if key_mask is None:
-        counts = ops.full((1, ops.shape(key)[1]), key.shape[2], "int32")
-    else:
+    if key_mask is not None:
         key = hide(key, ops.expand_dims(key_mask, -1))
-        counts = ops.sum(ops.cast(key_mask, "int32"), axis=2)
     key, value = to_float32(key), to_float32(value)
-    return ops.einsum("bgcd,bgce->bgde", key, value), counts
+    return ops.einsum("bgcd,bgce->bgde", key, value)
+
+
+def chunk_counts(key, key_mask=None):
+    """Number of keys in each chunk, `(B or 1, chunks)`; see `chunk_sums`."""
+    if key_mask is not None:
+        return ops.sum(ops.cast(key_mask, "int32"), axis=2)
+    return ops.full((1, ops.shape(key)[1]), ops.shape(key)[2], "int32")
 
 
 def running_sums(sums, start=None):
@@ -244,21 +257,20 @@ def running_sums(sums, start=None):
     return ops.moveaxis(before, 0, 1), total
 
 
-def across_chunks(query, sums, counts, divisor="visible"):
+def across_chunks(query, sums, divisor):
     """The linear term, from `Σ kᵀ v` over all that each chunk sees.
 
     Args:
         query: `(B, chunks, R, D)`.
         sums: `(B, chunks or 1, D, E)`.
-        counts: `(B or 1, chunks or 1)`, the numbers of keys in them.
-        divisor: the second of `divisors` of `mixed_chunk_attention`.
+        divisor: a number, or `(B or 1, chunks or 1)`, the numbers of keys in
+            the sums.
     """
-    if divisor == "visible":
-        divisor = ops.maximum(counts, 1)
+    if not checks.is_number(divisor):
+        divisor = ops.cast(ops.maximum(divisor, 1), sums.dtype)
         divisor = ops.expand_dims(ops.expand_dims(divisor, -1), -1)
     # The mean is of the size of one summand, which half precision can hold.
-    means = sums / ops.cast(divisor, sums.dtype)
-    means = ops.cast(means, query.dtype)
+    means = as_dtype(sums / divisor, query.dtype)
     if known_size(means) == 1:
         return ops.einsum("bgrd,bde->bgre", query, means[:, 0])
     return ops.einsum("bgrd,bgde->bgre", query, means)
@@ -270,10 +282,8 @@ def _is_multiple(length, chunk_size):
 
 
 def _as_one(x):
-    """`(B, 1, chunks · C, …)`: all chunks in one."""
-    if x is None:
-        return None
-    return ops.expand_dims(merge_chunks(x), 1)
+    """`(B, 1, T, …)`: all positions in one chunk."""
+    return ops.expand_dims(x, 1)
 
 
 def _with_padding(key_mask, value, chunk_size):

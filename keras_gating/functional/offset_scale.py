@@ -3,6 +3,7 @@
 from keras import ops
 
 from keras_gating.functional import checks
+from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 
 
@@ -50,6 +51,9 @@ def offset_scale(inputs, scale, offset):
                 f"the size of the last axis of `inputs`. Received: {name}.shape"
                 f"={tuple(x.shape)}, inputs.shape={tuple(inputs.shape)}"
             )
-    scales = ops.unstack(ops.cast(scale, inputs.dtype), axis=0)
-    offsets = ops.unstack(ops.cast(offset, inputs.dtype), axis=0)
-    return [inputs * a + b for a, b in zip(scales, offsets)]
+    axes = (count[0], *[1] * (len(inputs.shape) - 1), width[0])
+    scale, offset = (
+        ops.reshape(as_dtype(x, inputs.dtype), axes) for x in (scale, offset)
+    )
+    # One after the other in memory, for the products to come.
+    return ops.unstack(inputs * scale + offset, count[0], axis=0)

@@ -120,6 +120,7 @@ def quadratic_attention(
     if activation == "softmax":
         pass
     elif divisor != "visible":
+        # A tensor, for it is among the arguments that blocks share.
         shared["divisor"] = ops.convert_to_tensor(divisor)
     elif mask is not None:
         count_rows = True

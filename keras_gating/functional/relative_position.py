@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from keras import ops
 
 from keras_gating.functional import checks
@@ -59,18 +60,23 @@ def relative_position_bucket(
             f"{distance.dtype}"
         )
     distance = ops.cast(distance, "int32")
+    return _bucket(distance, num_buckets, max_distance, is_causal, ops)
+
+
+def _bucket(distance, num_buckets, max_distance, is_causal, xp):
+    """The bucket, with functions of `xp`, which is `keras.ops` or NumPy."""
     first = 0
     if is_causal:
-        distance = ops.where(distance < 0, -distance, 0)
+        distance = xp.where(distance < 0, -distance, 0)
     else:
         num_buckets //= 2
-        first = ops.where(distance > 0, num_buckets, 0)
+        first = xp.where(distance > 0, num_buckets, 0)
         # Not `ops.abs`, which may do nothing to integers on OpenVINO.
-        distance = ops.where(distance < 0, -distance, distance)
+        distance = xp.where(distance < 0, -distance, distance)
     exact = num_buckets // 2
-    bucket = ops.where(distance < exact, distance, exact)
+    bucket = xp.where(distance < exact, distance, exact)
     for start in _range_starts(exact, num_buckets, max_distance):
-        bucket = bucket + ops.cast(distance >= start, "int32")
+        bucket = bucket + xp.where(distance >= start, 1, 0)
     return ops.cast(bucket + first, "int32")
 
 
@@ -138,14 +144,15 @@ def relative_position_bias(
 
 def _bias(table, num_queries, num_keys, offset, is_causal, max_distance):
     """The bias, by way of `T · (T + S)` numbers."""
-    after = ops.arange(num_keys, dtype="int32")
-    before = ops.arange(num_queries, dtype="int32") - num_queries
+    sizes = (num_queries, num_keys, offset)
+    # Of known sizes NumPy makes a constant, in a tenth of the time.
+    xp = np if all(map(checks.is_integer, sizes)) else ops
+    after = xp.arange(num_keys, dtype="int32")
+    before = xp.arange(num_queries, dtype="int32") - num_queries
     # Distances of the first row, then, from the end, what each further row
     # has in front of them.
-    distances = ops.concatenate([after, before], axis=0) - offset
-    buckets = relative_position_bucket(
-        distances, table.shape[0], max_distance, is_causal
-    )
+    distances = xp.concatenate([after, before], axis=0) - offset
+    buckets = _bucket(distances, table.shape[0], max_distance, is_causal, xp)
     # A product, whose gradient is one too; that of gathering adds up numbers
     # one by one.
     one_hot = ops.one_hot(buckets, table.shape[0], dtype=table.dtype)

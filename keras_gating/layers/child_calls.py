@@ -78,7 +78,8 @@ def is_plain(child, parent):
         and type(policy) is keras.DTypePolicy
         and policy == parent.dtype_policy
         and child.autocast
-        and parent.autocast
+        # Where the parent casts no weights, whole calls of its children do.
+        and (parent.autocast or policy.compute_dtype == policy.variable_dtype)
         and child.activity_regularizer is None
         and not _keras.is_watched(child)
         and not (

@@ -4,6 +4,7 @@ Its size does not depend on how much has been decoded: a sum over all complete
 chunks, and the chunk that is being filled.
 """
 
+import numpy as np
 from keras import ops
 
 from keras_gating import _backend
@@ -117,7 +118,7 @@ def step(
         rows = ops.reshape(ops.convert_to_tensor(first, "int32"), (1,))
         place = _as_chunk
     else:
-        rows = ops.arange(size, dtype="int32")
+        rows = np.arange(size, dtype="int32")
 
         def place(x):
             zeros = ops.zeros((batch_size, count * size, x.shape[2]), x.dtype)
@@ -136,15 +137,14 @@ def step(
     )
     if mask is not None:
         linear_key = hide(linear_key, ops.expand_dims(mask, -1))
-    sums, _ = chunks.chunk_sums(place(linear_key), place(value))
+    sums = chunks.chunk_sums(place(linear_key), place(value))
     open_sum = ops.expand_dims(cache["chunk_sum"], 1)
     sums = ops.concatenate([sums[:, :1] + open_sum, sums[:, 1:]], axis=1)
-    counts = ops.sum(ops.cast(window["mask"], "int32"), axis=2)
+    counts = chunks.chunk_counts(window["key"], window["mask"])
     before, total = chunks.running_sums(sums, cache["sum"])
     counts_before, total_count = chunks.running_sums(counts, cache["count"])
-    across = chunks.across_chunks(
-        place(linear_query), before, counts_before, divisors[1]
-    )
+    divisor = counts_before if divisors[1] == "visible" else divisors[1]
+    across = chunks.across_chunks(place(linear_query), before, divisor)
     context = in_place.total(context, across)
     context = chunks.merge_chunks(context)
     if not is_single:
