@@ -10,6 +10,7 @@ import contextlib
 
 import keras
 from keras import activations
+from keras import ops
 
 from keras_gating._backend.on_torch import is_traced
 from keras_gating._backend.on_torch import keeps_gradients
@@ -40,6 +41,18 @@ def total(x, summand):
     return x + summand
 
 
+def plus_product(x, a, b):
+    """`x + a @ b`, on torch without a pass of its own for the sum."""
+    if not _is_eager_torch(x, a, b):
+        return x + ops.matmul(a, b)
+    flat = [y.reshape(-1, *y.shape[-2:]) for y in (x, a, b)]
+    if _is_allowed(x, a, b) and x.is_contiguous():
+        return flat[0].baddbmm_(*flat[1:]).reshape(x.shape)
+    import torch
+
+    return torch.baddbmm(*flat).reshape(x.shape)
+
+
 def activated(function, x):
     """`function(x)`, in place for the most common activations."""
     names = [name for known, name in _ACTIVATIONS if known is function]
@@ -50,15 +63,18 @@ def activated(function, x):
     return getattr(torch.ops.aten, names[0])(x)
 
 
-def _is_allowed(*tensors):
+def _is_eager_torch(*tensors):
     if keras.config.backend() != "torch":
         return False
     import torch
 
     # Those of a functional model are no tensors of torch.
-    if not all(isinstance(x, torch.Tensor) for x in tensors):
-        return False
-    if is_traced() or keeps_gradients(*tensors):
+    are_tensors = all(isinstance(x, torch.Tensor) for x in tensors)
+    return are_tensors and not is_traced()
+
+
+def _is_allowed(*tensors):
+    if not _is_eager_torch(*tensors) or keeps_gradients(*tensors):
         return False
     # Of two dtypes the result has the wider one.
     is_one_dtype = len({x.dtype for x in tensors}) == 1

@@ -4,7 +4,6 @@ from keras_gating.functional.attention import dot_product_attention
 from keras_gating.functional.attention import explicit_attention
 from keras_gating.functional.attention_weights import laplace
 from keras_gating.functional.attention_weights import relu2
-from keras_gating.functional.chunks import mixed_chunk_attention
 from keras_gating.functional.gate import apply_gate
 from keras_gating.functional.gate import vanishes_at_zero
 from keras_gating.functional.glu import glu
@@ -13,6 +12,7 @@ from keras_gating.functional.layout import AttentionLayout
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import causal_mask
 from keras_gating.functional.masks import sliding_window_mask
+from keras_gating.functional.mixed_chunks import mixed_chunk_attention
 from keras_gating.functional.offset_scale import offset_scale
 from keras_gating.functional.quadratic import quadratic_attention
 from keras_gating.functional.recording import record_into

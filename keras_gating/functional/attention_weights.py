@@ -90,7 +90,7 @@ def attention_weights(scores, activation, visible=None):
     return ops.where(visible, weights, ops.zeros((), weights.dtype))
 
 
-def weighted_values(equation, weights, values, divisor=None):
+def weighted_values(equation, weights, values, divisor=None, base=None):
     """Sum of the values by their weights, divided by `divisor`.
 
     Args:
@@ -100,6 +100,8 @@ def weighted_values(equation, weights, values, divisor=None):
             results beyond 65504 stop there.
         divisor: number, tensor that broadcasts against weights and result, or
             `None`. Where it is not positive, the sum is not divided.
+        base: tensor like the result that is added to it and may be
+            overwritten, or `None`.
     """
     if divisor is not None:
         if checks.is_number(divisor):
@@ -116,7 +118,12 @@ def weighted_values(equation, weights, values, divisor=None):
     is_float16 = keras.backend.standardize_dtype(values.dtype) == "float16"
     if is_float16:
         weights = ops.clip(weights, 0.0, _LARGEST_FLOAT16)
-    context = ops.einsum(equation, as_dtype(weights, values.dtype), values)
+    weights = as_dtype(weights, values.dtype)
+    if base is not None and divisor is None and not is_float16:
+        return in_place.plus_product(base, weights, values)
+    context = ops.einsum(equation, weights, values)
     if is_float16:
         context = ops.clip(context, -_LARGEST_FLOAT16, _LARGEST_FLOAT16)
-    return context if divisor is None else context / divisor
+    if divisor is not None:
+        context = context / divisor
+    return context if base is None else in_place.total(base, context)

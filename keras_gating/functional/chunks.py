@@ -1,6 +1,5 @@
-"""Mixed chunk attention: quadratic in a chunk, linear across chunks."""
+"""The terms of mixed chunk attention, and how sequences are cut for them."""
 
-import numpy as np
 from keras import ops
 
 from keras_gating._backend import in_place
@@ -8,137 +7,13 @@ from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.gate import as_dtype
-from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
 from keras_gating.functional.loops import scan
-from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.masks import hide
 from keras_gating.functional.masks import intersection
-from keras_gating.functional.quadratic import check_key_mask
 from keras_gating.functional.relative_position import relative_position_bias
 from keras_gating.functional.scores import scaled_query
 from keras_gating.functional.sizes import known_size
-
-
-def mixed_chunk_attention(
-    queries,
-    keys,
-    value,
-    chunk_size,
-    activation="relu2",
-    divisors=("visible", "visible"),
-    key_mask=None,
-    is_causal=False,
-    position_bias=None,
-):
-    """Attention in time and memory that are linear in the length.
-
-    `context = activation(q kᵀ / √D + b) v / n + q' (k'ᵀ v) / n'`
-
-    The first term is among the positions of a chunk. The second, linear one
-    ranges over all positions, or, when causal, over those of earlier chunks;
-    it costs a product with one `(D, E)` matrix a chunk.
-
-    Args:
-        queries: pair of tensors `(B, T, D)`, q and q'.
-        keys: pair of tensors `(B, T, D)`, k and k'.
-        value: `(B, T, E)`.
-        chunk_size: number of positions in a chunk, a positive integer. The
-            last chunk may be shorter.
-        activation: `"relu2"` or `"laplace"`.
-        divisors: n and n', each a number or `"visible"`, for each row the
-            number of keys that the term shows to it.
-        key_mask: boolean or 0 and 1, `(B, T)`.
-        is_causal: hide later keys.
-        position_bias: table `(num_buckets,)` of `relative_position_bias`, for
-            the first term.
-
-    Returns:
-        A tensor `(B, T, E)`.
-
-    Reference:
-        Hua et al. 2022, FLASH, arXiv 2202.10447.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_gating import functional
-    >>> x = np.ones((1, 5, 4), "float32")
-    >>> context = functional.mixed_chunk_attention(
-    ...     (x, x), (x, x), x, chunk_size=2, is_causal=True)
-    >>> [float(y) for y in context[0, :, 0]]
-    [4.0, 4.0, 8.0, 8.0, 8.0]
-    """
-    checks.positive_integer("chunk_size", chunk_size)
-    checks.one_of("activation", activation, ("relu2", "laplace"))
-    for divisor in divisors:
-        if isinstance(divisor, str):
-            checks.one_of("divisors", divisor, ("visible",))
-    checks.boolean("is_causal", is_causal)
-    value = as_float(value, "value")
-    queries = _as_pair("queries", queries, value)
-    keys = _as_pair("keys", keys, value)
-    length = ops.shape(value)[1]
-    if known_size(value) is not None:
-        chunk_size = min(chunk_size, max(known_size(value), 1))
-    if key_mask is not None:
-        key_mask = as_boolean_mask(key_mask, "key_mask")
-        check_key_mask(key_mask, value)
-    (query, linear_query), (key, linear_key) = queries, keys
-    chunks = {
-        "value": split_chunks(value, chunk_size),
-        "key_mask": _with_padding(key_mask, value, chunk_size),
-    }
-    context = within_chunks(
-        split_chunks(query, chunk_size),
-        split_chunks(key, chunk_size),
-        activation=activation,
-        divisor=divisors[0],
-        rows=np.arange(chunk_size, dtype="int32") if is_causal else None,
-        position_bias=position_bias,
-        **chunks,
-    )
-    divisor = divisors[1]
-    if is_causal:
-        linear_key = split_chunks(linear_key, chunk_size)
-        sums, _ = running_sums(chunk_sums(linear_key, **chunks))
-        linear_query = split_chunks(linear_query, chunk_size)
-        if divisor == "visible":
-            divisor, _ = running_sums(chunk_counts(linear_key, chunks["key_mask"]))
-    else:
-        # All positions are one chunk.
-        linear_key, value = _as_one(linear_key), _as_one(value)
-        key_mask = None if key_mask is None else _as_one(key_mask)
-        sums = chunk_sums(linear_key, value, key_mask)
-        linear_query = _as_one(linear_query)
-        if divisor == "visible":
-            divisor = chunk_counts(linear_key, key_mask)
-    across = across_chunks(linear_query, sums, divisor)
-    context, across = (merge_chunks(x, length) for x in (context, across))
-    return in_place.total(context, across)
-
-
-def _as_pair(name, pair, value):
-    """Two tensors with the leading axes of the value."""
-    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-        raise ValueError(
-            f"`{name}` must be a pair of tensors. Received: {name}={pair!r}"
-        )
-    pair = [as_float(x, name) for x in pair]
-    shapes = [tuple(x.shape) for x in pair]
-    leading = tuple(value.shape)[:-1]
-    if len(leading) != 2 or not all(
-        len(shape) == 3
-        and checks.compatible(shape[:2], leading)
-        and checks.compatible(shape[2:], shapes[0][2:])
-        for shape in shapes
-    ):
-        raise ValueError(
-            f"`{name}` must be two tensors (B, T, D), and `value` a tensor "
-            f"(B, T, E). Received: shapes {shapes} and value.shape="
-            f"{tuple(value.shape)}"
-        )
-    return pair
 
 
 def split_chunks(x, chunk_size):
@@ -146,21 +21,17 @@ def split_chunks(x, chunk_size):
     shape = ops.shape(x)
     # Written so that JAX can tell, for unknown lengths, that the sizes fit.
     count = (shape[1] + chunk_size - 1) // chunk_size
-    if not _is_multiple(shape[1], chunk_size):
+    if not is_multiple(shape[1], chunk_size):
         missing = count * chunk_size - shape[1]
         zeros = ops.zeros((shape[0], missing, *shape[2:]), x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
     return ops.reshape(x, (shape[0], count, chunk_size, *shape[2:]))
 
 
-def merge_chunks(x, length=None):
-    """`(B, T, …)` from `(B, chunks, C, …)`: `length` positions, or all."""
+def merge_chunks(x):
+    """`(B, chunks · C, …)` from `(B, chunks, C, …)`."""
     shape = ops.shape(x)
-    x = ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
-    if length is None or _is_multiple(length, shape[2]):
-        # A slice costs a copy in the gradient.
-        return x
-    return x[:, :length]
+    return ops.reshape(x, (shape[0], shape[1] * shape[2], *shape[3:]))
 
 
 def within_chunks(
@@ -172,6 +43,7 @@ def within_chunks(
     key_mask=None,
     rows=None,
     position_bias=None,
+    across=None,
 ):
     """The quadratic term.
 
@@ -183,8 +55,10 @@ def within_chunks(
         divisor: the first of `divisors` there.
         key_mask: boolean `(B or 1, chunks, C)`.
         rows: positions `(R,)` of the queries in their chunk, in the causal
-            case, better in NumPy if known. Without, R is C and every key is shown.
+            case, of NumPy if they are known. Without, R is C and every key is
+            shown.
         position_bias: see `mixed_chunk_attention`.
+        across: `(B, chunks, R, E)`, what to add, which may be overwritten.
     """
     query = scaled_query(query)
     scores = to_float32(ops.einsum("bgrd,bgcd->bgrc", query, key))
@@ -208,7 +82,8 @@ def within_chunks(
     if divisor == "visible":
         divisor = _visible_count(key_mask, rows, chunk_size)
     weights = attention_weights(scores, activation, visible)
-    return weighted_values("bgrc,bgce->bgre", weights, value, divisor)
+    equation = "bgrc,bgce->bgre"
+    return weighted_values(equation, weights, value, divisor, across)
 
 
 def chunk_sums(key, value, key_mask=None):
@@ -276,24 +151,9 @@ def across_chunks(query, sums, divisor):
     return ops.einsum("bgrd,bgde->bgre", query, means)
 
 
-def _is_multiple(length, chunk_size):
+def is_multiple(length, chunk_size):
     """Whether the length is known to be a multiple of the chunk's."""
     return isinstance(length, int) and length % chunk_size == 0
-
-
-def _as_one(x):
-    """`(B, 1, T, …)`: all positions in one chunk."""
-    return ops.expand_dims(x, 1)
-
-
-def _with_padding(key_mask, value, chunk_size):
-    """Mask of `(B or 1, chunks, C)` that hides what fills the last chunk."""
-    shape = ops.shape(value)
-    if key_mask is None:
-        if _is_multiple(shape[1], chunk_size):
-            return None
-        key_mask = ops.ones((1, shape[1]), "bool")
-    return split_chunks(key_mask, chunk_size)
 
 
 def _visible_count(key_mask, rows, chunk_size):

@@ -40,6 +40,28 @@ def test_whole_calls_compute_the_same(case, monkeypatch):
 
 @once
 @pytest.mark.parametrize(**by_case(ONE_EACH))
+def test_children_are_called_directly(case, monkeypatch):
+    layer = random_weights(create(case))
+    values = draw(case)
+    outputs(case, layer, values)
+    called = []
+    whole_call = keras.layers.Layer.__call__
+
+    def call(self, *args, **kwargs):
+        called.append(self)
+        return whole_call(self, *args, **kwargs)
+
+    monkeypatch.setattr(keras.layers.Layer, "__call__", call)
+    outputs(case, layer, values)
+    if isinstance(layer, layers.GatedAttentionBlock):
+        # Its children are what others use by themselves.
+        assert len(called) == 4
+    else:
+        assert called == [layer]
+
+
+@once
+@pytest.mark.parametrize(**by_case(ONE_EACH))
 def test_gradients_of_whole_calls_are_the_same(case, monkeypatch):
     layer = random_weights(create(case))
     inputs = [x for x in draw(case).values() if isinstance(x, np.ndarray)]
@@ -221,6 +243,8 @@ def test_symbolic_tensors():
     assert functional.quadratic_attention(x, x, x).shape == x.shape
     assert in_place.product(x, x).shape == x.shape
     assert in_place.total(x, x).shape == x.shape
+    square = keras.ops.ones((8, 8))
+    assert in_place.plus_product(x, x, square).shape == x.shape
     assert in_place.activated(keras.activations.relu, x).shape == x.shape
 
 
@@ -237,6 +261,44 @@ def test_a_product_that_overwrites():
     np.testing.assert_allclose(
         to_numpy(x), expected if is_torch else value, rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3)])
+def test_a_sum_with_a_product(leading):
+    x, a, b = normal(*leading, 4, 5), normal(*leading, 4, 6), normal(6, 5)
+    b = np.broadcast_to(b, (*leading, 6, 5))
+    expected = x + a @ b
+    row, first = tensor(x[..., :1, :].copy()), x[..., :1, :]
+    x, a, b, before = (tensor(y.copy()) for y in (x, a, b, x))
+    in_place.plus_product(keras.ops.broadcast_to(row, x.shape), a, b)
+    np.testing.assert_array_equal(to_numpy(row), first)
+    y = in_place.plus_product(x, a, b)
+    is_torch = keras.config.backend() == "torch"
+    for actual, wanted in (
+        (y, expected),
+        (x, expected if is_torch else before),
+    ):
+        np.testing.assert_allclose(
+            to_numpy(actual), to_numpy(wanted), rtol=1e-5, atol=1e-6
+        )
+
+
+@only_torch
+def test_gradients_of_a_sum_with_a_product():
+    import torch
+
+    tensors = [
+        torch.randn(2, 3, *shape, dtype=torch.float64, requires_grad=True)
+        for shape in ((4, 5), (4, 6), (6, 5))
+    ]
+    assert torch.autograd.gradcheck(
+        in_place.plus_product, tensors, check_forward_ad=True
+    )
+    x, a, b = (y.detach() for y in tensors)
+    with torch.no_grad():
+        mapped = torch.vmap(lambda a: in_place.plus_product(x, a, b))
+        sums = mapped(torch.stack([a, a]))
+    assert torch.allclose(sums[1], x + a @ b)
 
 
 @only_torch

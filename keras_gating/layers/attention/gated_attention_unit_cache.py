@@ -8,7 +8,6 @@ import numpy as np
 from keras import ops
 
 from keras_gating import _backend
-from keras_gating._backend import in_place
 from keras_gating.functional import chunks
 from keras_gating.functional.masks import hide
 from keras_gating.functional.sizes import known_size
@@ -125,16 +124,6 @@ def step(
             x = ops.slice_update(zeros, (0, first, 0), x)
             return chunks.split_chunks(x, size)
 
-    context = chunks.within_chunks(
-        place(query),
-        window["key"],
-        window["value"],
-        activation,
-        divisors[0],
-        window["mask"],
-        rows,
-        position_bias,
-    )
     if mask is not None:
         linear_key = hide(linear_key, ops.expand_dims(mask, -1))
     sums = chunks.chunk_sums(place(linear_key), place(value))
@@ -145,7 +134,17 @@ def step(
     counts_before, total_count = chunks.running_sums(counts, cache["count"])
     divisor = counts_before if divisors[1] == "visible" else divisors[1]
     across = chunks.across_chunks(place(linear_query), before, divisor)
-    context = in_place.total(context, across)
+    context = chunks.within_chunks(
+        place(query),
+        window["key"],
+        window["value"],
+        activation,
+        divisors[0],
+        window["mask"],
+        rows,
+        position_bias,
+        across,
+    )
     context = chunks.merge_chunks(context)
     if not is_single:
         context = ops.slice(
