@@ -14,14 +14,15 @@ if __name__ == "__main__":
 
 import numpy as np
 import torch
+from gau_memory import memory_rows
 from peers import FLASH
 from peers import chunked
 from peers import quadratic
-from tensors import peak_of_tensors
 from timing import time_in_turns
+from torch_passes import pass_name
+from torch_passes import single_pass
 
 from keras_gating.experiments.memory import keep_memory
-from keras_gating.experiments.memory import peak_memory
 from keras_gating.layers import GatedAttentionUnit
 
 FULL = {
@@ -33,7 +34,7 @@ FULL = {
     "memory_dims": [128, 512],
     "growth_lengths": [2048, 4096, 8192, 16384],
     "growth_dims": [256, 512],
-    "rounds": 25,
+    "rounds": 51,
     "growth_rounds": 9,
 }
 QUICK = {
@@ -50,7 +51,6 @@ QUICK = {
 }
 # Largest ratio of ours to theirs, by case.
 GOALS = {"chunked": 1.0, "quadratic, T5 bias": 0.5, "quadratic, no bias": 1.0}
-MEMORY_GOAL = 0.25
 GROWTH_GOAL = 1.1
 
 
@@ -88,13 +88,13 @@ def speed_rows(sizes):
             error = relative_error(functions, inputs)
             for backward in (False, True):
                 calls = {
-                    key: _pass(function, inputs, backward)
+                    key: single_pass(function, inputs, backward)
                     for key, function in functions.items()
                 }
                 seconds = time_in_turns(calls, sizes["rounds"])
                 causal = "causal, " if is_causal else ""
                 yield start.ratio_row(
-                    f"{name}, {causal}{_pass_name(backward)}",
+                    f"{name}, {causal}{pass_name(backward)}",
                     seconds["ours"],
                     seconds["theirs"],
                     goal,
@@ -110,42 +110,6 @@ def relative_error(functions, inputs):
     with torch.no_grad():
         ours, theirs = (functions[key](inputs) for key in ("ours", "theirs"))
     return float((ours - theirs).abs().max() / (theirs - inputs).abs().max())
-
-
-def memory_rows(sizes):
-    """Memory of the quadratic form in blocks over that of all at once."""
-    measures = {"tensors": peak_of_tensors, "process": peak_memory}
-    for dim in sizes["memory_dims"]:
-        inputs = torch.randn(1, sizes["memory_length"], dim)
-        for backward in (False, True):
-            peaks = {name: [] for name in measures}
-            for block_size in ("auto", None):
-                layer = GatedAttentionUnit(
-                    key_dim=sizes["key_dim"],
-                    norm_first=True,
-                    block_size=block_size,
-                )
-                call = _pass(layer, inputs, backward)
-                call()
-                for name, peak in measures.items():
-                    peaks[name].append(peak(call))
-            for name, (ours, other) in peaks.items():
-                # Not every system tells the memory of a process.
-                if ours is not None:
-                    yield memory_row(name, dim, backward, ours, other)
-
-
-def memory_row(measure, dim, backward, ours, other):
-    """The row of one pass by one measure, from bytes."""
-    return {
-        "what": f"memory of {measure}, blocks / at once, {dim} features, "
-        f"{_pass_name(backward)}",
-        "unit": "MiB",
-        "ours": ours / 2**20,
-        "other": other / 2**20,
-        "ratio": ours / other,
-        "goal": MEMORY_GOAL,
-    }
 
 
 def growth_rows(sizes):
@@ -172,7 +136,7 @@ def growth_row(sizes, dim, is_causal, keeps_memory):
     )
     function = _bound(layer, is_causal)
     calls = {
-        length: _pass(function, torch.randn(1, length, dim), False)
+        length: single_pass(function, torch.randn(1, length, dim), False)
         for length in lengths
     }
     seconds = time_in_turns(calls, sizes["growth_rounds"])
@@ -193,22 +157,6 @@ def growth_row(sizes, dim, is_causal, keeps_memory):
 
 def _bound(layer, is_causal):
     return lambda inputs: layer(inputs, use_causal_mask=is_causal)
-
-
-def _pass(function, inputs, backward):
-    def forward_only():
-        with torch.no_grad():
-            function(inputs)
-
-    def both():
-        x = inputs.clone().requires_grad_()
-        function(x).sum().backward()
-
-    return both if backward else forward_only
-
-
-def _pass_name(backward):
-    return "forward and backward" if backward else "forward"
 
 
 if __name__ == "__main__":

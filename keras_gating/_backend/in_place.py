@@ -53,6 +53,27 @@ def plus_product(x, a, b):
     return torch.baddbmm(*flat).reshape(x.shape)
 
 
+def joined(blocks, count):
+    """`count` blocks of one shape, joined along their second axis, on torch.
+
+    Args:
+        blocks: iterator that makes them. Each has its place before the next is
+            made, so that not all of them are held twice.
+        count: how many there are.
+    """
+    import torch
+
+    first = next(blocks)
+    if not _is_allowed(first):
+        return torch.cat([first, *blocks], dim=1)
+    size = first.shape[1]
+    whole = first.new_empty(first.shape[0], count * size, *first.shape[2:])
+    whole[:, :size] = first
+    for index, block in enumerate(blocks, 1):
+        whole[:, index * size : (index + 1) * size] = block
+    return whole
+
+
 def activated(function, x):
     """`function(x)`, in place for the most common activations."""
     names = [name for known, name in _ACTIVATIONS if known is function]

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_gating.functional.loops import map_entries
+from keras_gating.functional.loops import map_blocks
 
 
 def map_row_blocks(function, rows, shared, block_size):
@@ -30,12 +30,9 @@ def map_row_blocks(function, rows, shared, block_size):
     # Blocks of equal size with as few rows too many as there can be.
     size = math.ceil(length / count)
     blocks = [_cut(x, count, size) for x in rows]
-    outputs = map_entries(
+    outputs = map_blocks(
         lambda block: _recomputed(function, [*block, *shared]), blocks
     )
-    outputs = ops.moveaxis(outputs, 0, 1)
-    shape = ops.shape(outputs)
-    outputs = ops.reshape(outputs, (shape[0], count * size, *shape[3:]))
     return outputs[:, :length]
 
 

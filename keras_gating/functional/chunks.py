@@ -147,7 +147,7 @@ def across_chunks(query, sums, divisor):
     # The mean is of the size of one summand, which half precision can hold.
     means = as_dtype(sums / divisor, query.dtype)
     if known_size(means) == 1:
-        return ops.einsum("bgrd,bde->bgre", query, means[:, 0])
+        return ops.einsum("bgrd,bde->bgre", query, ops.squeeze(means, 1))
     return ops.einsum("bgrd,bgde->bgre", query, means)
 
 

@@ -7,6 +7,8 @@ as large as the whole. Here all are taken apart in one operation.
 import keras
 from keras import ops
 
+from keras_gating._backend import in_place
+
 # So few entries are written out on every backend: LiteRT has no loop that keeps
 # the output of each.
 UNROLLED = 16
@@ -34,16 +36,20 @@ def scan(function, start, x):
     return carry, ops.stack(outputs)
 
 
-def map_entries(function, xs):
-    """`keras.ops.map` over a list of tensors.
+def map_blocks(function, xs):
+    """`keras.ops.map` over blocks, the results joined along their second axis.
 
     Args:
-        function: `function(entries)`, which gets a list and returns a tensor.
-        xs: list of tensors `(n, …)`.
+        function: `function(blocks)`, which gets a list of tensors `(B, C, …)`
+            and returns one.
+        xs: list of tensors `(n, B, C, …)`, n known.
 
     Returns:
-        The outputs, `(n, …)`.
+        A tensor `(B, n · C, …)`.
     """
     if keras.config.backend() != "torch":
-        return ops.map(function, xs)
-    return ops.stack([function(list(e)) for e in zip(*map(ops.unstack, xs))])
+        outputs = ops.moveaxis(ops.map(function, xs), 0, 1)
+        shape = ops.shape(outputs)
+        return ops.reshape(outputs, (shape[0], shape[1] * shape[2], *shape[3:]))
+    blocks = list(zip(*map(ops.unstack, xs)))
+    return in_place.joined(map(function, map(list, blocks)), len(blocks))

@@ -153,7 +153,8 @@ def _across_all(query, key, value, key_mask, divisor):
     sums = chunk_sums(key, value, key_mask)
     if divisor == "visible":
         divisor = chunk_counts(key, key_mask)
-    return across_chunks(query, sums, divisor)[:, 0]
+    # Not an index, whose gradient is written among zeros on torch.
+    return ops.squeeze(across_chunks(query, sums, divisor), 1)
 
 
 def _with_padding(key_mask, value, chunk_size):

@@ -284,6 +284,25 @@ def test_a_sum_with_a_product(leading):
 
 
 @only_torch
+def test_blocks_that_are_joined():
+    import torch
+
+    blocks = [torch.randn(2, 3, 4) for _ in range(3)]
+    expected = torch.cat(blocks, dim=1)
+    assert torch.equal(in_place.joined(iter(blocks), 3), expected)
+    for block in blocks:
+        block.requires_grad_()
+    in_place.joined(iter(blocks), 3).sum().backward()
+    assert all(torch.equal(x.grad, torch.ones_like(x)) for x in blocks)
+
+    def scaled(factor):
+        return in_place.joined((factor * x.detach() for x in blocks), 3)
+
+    slope = torch.func.jacfwd(scaled)(torch.tensor(2.0))
+    assert torch.equal(slope, expected)
+
+
+@only_torch
 def test_gradients_of_a_sum_with_a_product():
     import torch
 

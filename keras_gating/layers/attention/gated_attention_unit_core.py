@@ -133,6 +133,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         else:
             value = self.activation(value)
         shared = self._cast(call_child(self, self.shared_dense, x))
+        del x
         shared = self.activation(shared)
         offset = 0
         if cache is not None:

@@ -1,0 +1,74 @@
+"""Memory of the quadratic gated attention unit, in blocks and at once."""
+
+import concurrent.futures
+import multiprocessing
+
+GOAL = 0.25
+
+
+def memory_rows(sizes):
+    """Memory of the form in blocks over that of all at once."""
+    for dim in sizes["memory_dims"]:
+        for backward in (False, True):
+            arguments = (
+                sizes["memory_length"],
+                dim,
+                sizes["key_dim"],
+                backward,
+            )
+            ours, other = (
+                _in_new_process(peaks, block_size, *arguments)
+                for block_size in ("auto", None)
+            )
+            # Not every system tells the memory of a process.
+            for measure in ("tensors", "process"):
+                if ours[measure] is not None:
+                    yield _row(
+                        f"memory of {measure}, blocks / at once, {dim} "
+                        f"features, {ours['pass']}",
+                        ours[measure],
+                        other[measure],
+                    )
+
+
+def peaks(block_size, length, dim, key_dim, backward):
+    """Bytes at the peak of a call, by what is counted, and the pass's name."""
+    import torch
+    from tensors import peak_of_tensors
+    from torch_passes import pass_name
+    from torch_passes import single_pass
+
+    from keras_gating.experiments.memory import peak_memory
+    from keras_gating.layers import GatedAttentionUnit
+
+    torch.set_num_threads(1)
+    layer = GatedAttentionUnit(
+        key_dim=key_dim, norm_first=True, block_size=block_size
+    )
+    inputs = torch.randn(1, length, dim)
+    call = single_pass(layer, inputs, backward)
+    call()
+    # The process first, for counting tensors leaves the allocator with gaps.
+    return {
+        "process": peak_memory(call),
+        "tensors": peak_of_tensors(call),
+        "pass": pass_name(backward),
+    }
+
+
+def _in_new_process(function, *arguments):
+    """What a function returns, called where nothing else has used memory."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _row(what, ours, other):
+    return {
+        "what": what,
+        "unit": "MiB",
+        "ours": ours / 2**20,
+        "other": other / 2**20,
+        "ratio": ours / other,
+        "goal": GOAL,
+    }
