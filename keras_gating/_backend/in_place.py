@@ -43,7 +43,8 @@ def total(x, summand):
 
 def plus_product(x, a, b):
     """`x + a @ b`, on torch without a pass of its own for the sum."""
-    if not _is_eager_torch(x, a, b):
+    alike = len({(y.dtype, tuple(y.shape[:-2])) for y in (x, a, b)}) == 1
+    if not alike or not _is_eager_torch(x, a, b):
         return x + ops.matmul(a, b)
     flat = [y.reshape(-1, *y.shape[-2:]) for y in (x, a, b)]
     if _is_allowed(x, a, b) and x.is_contiguous():

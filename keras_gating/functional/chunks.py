@@ -3,7 +3,6 @@
 from keras import ops
 
 from keras_gating._backend import in_place
-from keras_gating.functional import checks
 from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.attention_weights import weighted_values
 from keras_gating.functional.gate import as_dtype
@@ -141,7 +140,7 @@ def across_chunks(query, sums, divisor):
         divisor: a number, or `(B or 1, chunks or 1)`, the numbers of keys in
             the sums.
     """
-    if not checks.is_number(divisor):
+    if ops.is_tensor(divisor):
         divisor = ops.cast(ops.maximum(divisor, 1), sums.dtype)
         divisor = ops.expand_dims(ops.expand_dims(divisor, -1), -1)
     # The mean is of the size of one summand, which half precision can hold.

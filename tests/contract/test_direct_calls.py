@@ -284,6 +284,16 @@ def test_a_sum_with_a_product(leading):
 
 
 @only_torch
+def test_a_sum_with_a_product_of_others():
+    """Of broadcast tensors, and of several dtypes."""
+    x, a, b = normal(2, 4, 5), normal(4, 6), normal(6, 5)
+    wide = tensor(x.astype("float64"))
+    for base in (tensor(x), wide):
+        y = in_place.plus_product(base, tensor(a), tensor(b))
+        np.testing.assert_allclose(to_numpy(y), x + a @ b, rtol=1e-5, atol=1e-6)
+
+
+@only_torch
 def test_blocks_that_are_joined():
     import torch
 
