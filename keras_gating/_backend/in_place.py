@@ -12,8 +12,7 @@ import keras
 from keras import activations
 from keras import ops
 
-from keras_gating._backend.on_torch import is_traced
-from keras_gating._backend.on_torch import keeps_gradients
+from keras_gating._backend import on_torch
 
 # No dictionary: some callables have no hash.
 _ACTIVATIONS = (
@@ -86,31 +85,13 @@ def activated(function, x):
 
 
 def _is_eager_torch(*tensors):
-    if keras.config.backend() != "torch":
-        return False
-    import torch
-
-    # Those of a functional model are no tensors of torch.
-    are_tensors = all(isinstance(x, torch.Tensor) for x in tensors)
-    return are_tensors and not is_traced()
+    return keras.config.backend() == "torch" and on_torch.is_eager(*tensors)
 
 
 def _is_allowed(*tensors):
-    if not _is_eager_torch(*tensors) or keeps_gradients(*tensors):
+    if not _is_eager_torch(*tensors) or on_torch.keeps_gradients(*tensors):
         return False
     # Of two dtypes the result has the wider one.
     is_one_dtype = len({x.dtype for x in tensors}) == 1
-    return is_one_dtype and not any(map(_is_differentiated, tensors))
-
-
-def _is_differentiated(x):
-    """Whether derivatives may be taken forward, wrong once `x` is lost."""
-    import torch
-
-    try:
-        # The transformations of `torch.func` wrap tensors, and what they wrap
-        # has no memory to point at.
-        x.data_ptr()
-    except RuntimeError:
-        return True
-    return torch.autograd.forward_ad.unpack_dual(x).tangent is not None
+    # Derivatives taken forward are wrong once an operand is lost.
+    return is_one_dtype and not any(map(on_torch.is_transformed, tensors))

@@ -7,6 +7,7 @@ from keras import activations
 from keras import ops
 
 from keras_gating._backend import in_place
+from keras_gating._backend import on_torch
 from keras_gating.functional import checks
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
@@ -30,10 +31,16 @@ def relu2(x):
     >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
     [0.0, 9.0]
     """
-    return _squared(ops.relu(as_float(x)))
+    return _relu2(as_float(x))
 
 
-def _squared(rectified):
+def _relu2(x, overwrite=False):
+    if keras.config.backend() == "torch" and on_torch.keeps_plain_gradients(x):
+        return on_torch.relu2(x)
+    if overwrite:
+        rectified = in_place.activated(activations.relu, x)
+    else:
+        rectified = ops.relu(x)
     # Its gradient on torch is quicker than that of `ops.square`.
     return in_place.product(rectified, rectified)
 
@@ -82,7 +89,7 @@ def attention_weights(scores, activation, visible=None):
     if activation == "softmax":
         weights = masked_softmax(scores, visible)
     elif activation == "relu2":
-        weights = _squared(in_place.activated(activations.relu, scores))
+        weights = _relu2(scores, overwrite=True)
     else:
         weights = laplace(scores)
     if visible is None:

@@ -331,6 +331,27 @@ def test_gradients_of_a_sum_with_a_product():
 
 
 @only_torch
+def test_the_gradient_of_a_squared_relu_by_hand():
+    import torch
+
+    x = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
+    assert "Relu2" in type(functional.relu2(x).grad_fn).__name__
+    assert torch.autograd.gradcheck(functional.relu2, x)
+    assert torch.autograd.gradgradcheck(functional.relu2, x)
+    before = x.detach().clone()
+    y = functional.relu2(x)
+    np.testing.assert_allclose(
+        to_numpy(y), np.maximum(to_numpy(before), 0.0) ** 2
+    )
+    assert torch.equal(x, before)
+    # What differentiates in ways of its own has the usual operations.
+    expected = torch.diag_embed(2.0 * torch.relu(before))
+    for transformation in (torch.func.jacrev, torch.func.jacfwd):
+        rows = torch.vmap(transformation(functional.relu2))(x)
+        assert torch.allclose(rows, expected)
+
+
+@only_torch
 @pytest.mark.parametrize("name", ["relu", "sigmoid", "silu", "tanh", "gelu"])
 def test_activations_in_place(name):
     function = keras.activations.get(name)
