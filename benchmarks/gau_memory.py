@@ -3,6 +3,8 @@
 import concurrent.futures
 import multiprocessing
 
+from torch_passes import pass_name
+
 GOAL = 0.25
 
 
@@ -25,17 +27,16 @@ def memory_rows(sizes):
                 if ours[measure] is not None:
                     yield _row(
                         f"memory of {measure}, blocks / at once, {dim} "
-                        f"features, {ours['pass']}",
+                        f"features, {pass_name(backward)}",
                         ours[measure],
                         other[measure],
                     )
 
 
 def peaks(block_size, length, dim, key_dim, backward):
-    """Bytes at the peak of a call, by what is counted, and the pass's name."""
+    """Bytes at the peak of a call after the first, by what is counted."""
     import torch
     from tensors import peak_of_tensors
-    from torch_passes import pass_name
     from torch_passes import single_pass
 
     from keras_gating.experiments.memory import peak_memory
@@ -52,12 +53,11 @@ def peaks(block_size, length, dim, key_dim, backward):
     return {
         "process": peak_memory(call),
         "tensors": peak_of_tensors(call),
-        "pass": pass_name(backward),
     }
 
 
 def _in_new_process(function, *arguments):
-    """What a function returns, called where nothing else has used memory."""
+    """What a function returns in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
         return pool.submit(function, *arguments).result()

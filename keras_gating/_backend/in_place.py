@@ -7,6 +7,7 @@ see to it by themselves, and other backends have no such operations.
 """
 
 import contextlib
+import math
 
 import keras
 from keras import activations
@@ -42,10 +43,13 @@ def total(x, summand):
 
 def plus_product(x, a, b):
     """`x + a @ b`, on torch without a pass of its own for the sum."""
-    alike = len({(y.dtype, tuple(y.shape[:-2])) for y in (x, a, b)}) == 1
-    if not alike or not _is_eager_torch(x, a, b):
+    if not _is_eager_torch(x, a, b) or not (
+        x.dtype == a.dtype == b.dtype
+        and x.shape[:-2] == a.shape[:-2] == b.shape[:-2]
+    ):
         return x + ops.matmul(a, b)
-    flat = [y.reshape(-1, *y.shape[-2:]) for y in (x, a, b)]
+    count = math.prod(x.shape[:-2])
+    flat = [y.reshape(count, *y.shape[-2:]) for y in (x, a, b)]
     if _is_allowed(x, a, b) and x.is_contiguous():
         return flat[0].baddbmm_(*flat[1:]).reshape(x.shape)
     import torch

@@ -99,7 +99,7 @@ def first_maximum(x, axes):
 def relu2(x):
     """`max(x, 0)²`, on torch, with a gradient in two passes, not four.
 
-    Only where `keeps_plain_gradients` holds.
+    Only where `keeps_plain_gradients` holds, and where x stays as it is.
     """
     return _relu2_function()(x)
 
@@ -109,9 +109,15 @@ def _relu2_function():
     import torch
 
     class Relu2(torch.autograd.Function):
+        # `torch.func` asks for both, of functions of whatever tensors.
+        generate_vmap_rule = True
+
         @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def forward(x):
             y = torch.relu(x)
             return y.mul_(y)
 

@@ -31,18 +31,20 @@ def relu2(x):
     >>> [float(y) for y in functional.relu2(np.array([-2.0, 3.0], "float32"))]
     [0.0, 9.0]
     """
-    return _relu2(as_float(x))
+    return _squared(ops.relu(as_float(x)))
 
 
-def _relu2(x, overwrite=False):
-    if keras.config.backend() == "torch" and on_torch.keeps_plain_gradients(x):
-        return on_torch.relu2(x)
-    if overwrite:
-        rectified = in_place.activated(activations.relu, x)
-    else:
-        rectified = ops.relu(x)
+def _squared(rectified):
     # Its gradient on torch is quicker than that of `ops.square`.
     return in_place.product(rectified, rectified)
+
+
+def _relu2_of_scores(scores):
+    """`relu2` of what nobody else holds."""
+    is_torch = keras.config.backend() == "torch"
+    if is_torch and on_torch.keeps_plain_gradients(scores):
+        return on_torch.relu2(scores)
+    return _squared(in_place.activated(activations.relu, scores))
 
 
 def laplace(x):
@@ -89,7 +91,7 @@ def attention_weights(scores, activation, visible=None):
     if activation == "softmax":
         weights = masked_softmax(scores, visible)
     elif activation == "relu2":
-        weights = _relu2(scores, overwrite=True)
+        weights = _relu2_of_scores(scores)
     else:
         weights = laplace(scores)
     if visible is None:
@@ -108,7 +110,8 @@ def weighted_values(equation, weights, values, divisor=None, base=None):
         divisor: number, tensor that broadcasts against weights and result, or
             `None`. Where it is not positive, the sum is not divided.
         base: tensor like the result that is added to it and may be
-            overwritten, or `None`.
+            overwritten, or `None`. With it the equation is that of a product
+            of matrices.
     """
     if divisor is not None:
         if checks.is_number(divisor):

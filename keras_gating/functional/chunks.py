@@ -1,5 +1,6 @@
 """The terms of mixed chunk attention, and how sequences are cut for them."""
 
+import keras
 from keras import ops
 
 from keras_gating._backend import in_place
@@ -103,7 +104,14 @@ def chunk_counts(key, key_mask=None):
     """Number of keys in each chunk, `(B or 1, chunks)`; see `chunk_sums`."""
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=2)
-    return ops.full((1, ops.shape(key)[1]), ops.shape(key)[2], "int32")
+    # Not the size itself, of which torch makes a constant in an export.
+    return ops.sum(ops.ones((1, *ops.shape(key)[1:3]), "int32"), axis=2)
+
+
+def as_divisor(counts):
+    """Counts `(B or 1, chunks)` as a divisor of sums `(B, chunks, D, E)`."""
+    counts = ops.maximum(counts, 1)
+    return ops.expand_dims(ops.expand_dims(counts, -1), -1)
 
 
 def running_sums(sums, start=None):
@@ -137,12 +145,10 @@ def across_chunks(query, sums, divisor):
     Args:
         query: `(B, chunks, R, D)`.
         sums: `(B, chunks or 1, D, E)`.
-        divisor: a number, or `(B or 1, chunks or 1)`, the numbers of keys in
-            the sums.
+        divisor: a number, or a tensor that broadcasts to the sums.
     """
-    if ops.is_tensor(divisor):
-        divisor = ops.cast(ops.maximum(divisor, 1), sums.dtype)
-        divisor = ops.expand_dims(ops.expand_dims(divisor, -1), -1)
+    if ops.is_tensor(divisor) or isinstance(divisor, keras.KerasTensor):
+        divisor = ops.cast(divisor, sums.dtype)
     # The mean is of the size of one summand, which half precision can hold.
     means = as_dtype(sums / divisor, query.dtype)
     if known_size(means) == 1:

@@ -1,10 +1,10 @@
 """Mixed chunk attention: quadratic in a chunk, linear across chunks."""
 
-import numpy as np
 from keras import ops
 
 from keras_gating.functional import checks
 from keras_gating.functional.chunks import across_chunks
+from keras_gating.functional.chunks import as_divisor
 from keras_gating.functional.chunks import chunk_counts
 from keras_gating.functional.chunks import chunk_sums
 from keras_gating.functional.chunks import is_multiple
@@ -16,6 +16,7 @@ from keras_gating.functional.gate import as_float
 from keras_gating.functional.masks import as_boolean_mask
 from keras_gating.functional.quadratic import check_key_mask
 from keras_gating.functional.sizes import known_size
+from keras_gating.functional.sizes import positions
 
 
 def mixed_chunk_attention(
@@ -59,8 +60,7 @@ def mixed_chunk_attention(
 
     Example:
 
-    >>> import numpy as np
-    >>> from keras_gating import functional
+    >>>     >>> from keras_gating import functional
     >>> x = np.ones((1, 5, 4), "float32")
     >>> context = functional.mixed_chunk_attention(
     ...     (x, x), (x, x), x, chunk_size=2, is_causal=True)
@@ -105,7 +105,7 @@ def mixed_chunk_attention(
         activation,
         divisors[0],
         chunked_mask,
-        np.arange(chunk_size, dtype="int32") if is_causal else None,
+        positions(chunk_size) if is_causal else None,
         position_bias,
         across,
     )
@@ -141,7 +141,8 @@ def _across_earlier(query, key, value, key_mask, divisor):
     """The linear term in the causal case, from tensors in chunks."""
     sums, _ = running_sums(chunk_sums(key, value, key_mask))
     if divisor == "visible":
-        divisor, _ = running_sums(chunk_counts(key, key_mask))
+        counts, _ = running_sums(chunk_counts(key, key_mask))
+        divisor = as_divisor(counts)
     return across_chunks(query, sums, divisor)
 
 
@@ -152,7 +153,7 @@ def _across_all(query, key, value, key_mask, divisor):
         key_mask = ops.expand_dims(key_mask, 1)
     sums = chunk_sums(key, value, key_mask)
     if divisor == "visible":
-        divisor = chunk_counts(key, key_mask)
+        divisor = as_divisor(chunk_counts(key, key_mask))
     # Not an index, whose gradient is written among zeros on torch.
     return ops.squeeze(across_chunks(query, sums, divisor), 1)
 

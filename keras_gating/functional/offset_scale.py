@@ -20,7 +20,8 @@ def offset_scale(inputs, scale, offset):
         offset: tensor `(n, D)`.
 
     Returns:
-        A list of n tensors with the shape and dtype of `inputs`.
+        A list of n tensors with the shape and dtype of `inputs`. On PyTorch
+        they are views of one tensor.
 
     Raises:
         ValueError: for shapes that do not fit.
@@ -51,9 +52,9 @@ def offset_scale(inputs, scale, offset):
                 f"the size of the last axis of `inputs`. Received: {name}.shape"
                 f"={tuple(x.shape)}, inputs.shape={tuple(inputs.shape)}"
             )
-    axes = (count[0], *[1] * (len(inputs.shape) - 1), width[0])
+    axes = (*scale.shape[:1], *[1] * (len(inputs.shape) - 1), scale.shape[1])
     scale, offset = (
         ops.reshape(as_dtype(x, inputs.dtype), axes) for x in (scale, offset)
     )
     # One after the other in memory, for the products to come.
-    return ops.unstack(inputs * scale + offset, count[0], axis=0)
+    return list(ops.unstack(inputs * scale + offset, scale.shape[0], axis=0))

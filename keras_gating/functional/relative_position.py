@@ -2,11 +2,11 @@
 
 import math
 
-import numpy as np
 from keras import ops
 
 from keras_gating.functional import checks
 from keras_gating.functional.gate import as_float
+from keras_gating.functional.sizes import module_for
 
 # More rows than these are made in so many blocks: each needs `t · (t + S)`
 # numbers, all at once need `T · (T + S)`.
@@ -38,21 +38,13 @@ def relative_position_bucket(
 
     Example:
 
-    >>> import numpy as np
-    >>> from keras_gating import functional
+    >>>     >>> from keras_gating import functional
     >>> distance = np.array([0, -1, 1, -200], "int32")
     >>> buckets = functional.relative_position_bucket(distance)
     >>> [int(bucket) for bucket in buckets]
     [0, 1, 17, 15]
     """
-    checks.positive_integer("num_buckets", num_buckets)
-    checks.positive_integer("max_distance", max_distance)
-    checks.boolean("is_causal", is_causal)
-    if num_buckets < (2 if is_causal else 4):
-        raise ValueError(
-            "`num_buckets` must be 2 or more on each side. Received: "
-            f"num_buckets={num_buckets}, is_causal={is_causal}"
-        )
+    _check_buckets(num_buckets, max_distance, is_causal)
     distance = checks.converted("distance", distance)
     if checks.is_float("distance", distance):
         raise ValueError(
@@ -61,6 +53,17 @@ def relative_position_bucket(
         )
     distance = ops.cast(distance, "int32")
     return _bucket(distance, num_buckets, max_distance, is_causal, ops)
+
+
+def _check_buckets(num_buckets, max_distance, is_causal):
+    checks.positive_integer("num_buckets", num_buckets)
+    checks.positive_integer("max_distance", max_distance)
+    checks.boolean("is_causal", is_causal)
+    if num_buckets < (2 if is_causal else 4):
+        raise ValueError(
+            "`num_buckets` must be 2 or more on each side. Received: "
+            f"num_buckets={num_buckets}, is_causal={is_causal}"
+        )
 
 
 def _bucket(distance, num_buckets, max_distance, is_causal, xp):
@@ -108,8 +111,7 @@ def relative_position_bias(
 
     Example:
 
-    >>> import numpy as np
-    >>> from keras import ops
+    >>>     >>> from keras import ops
     >>> from keras_gating import functional
     >>> table = np.arange(32, dtype="float32")
     >>> bias = functional.relative_position_bias(table, 2, 3)
@@ -125,6 +127,7 @@ def relative_position_bias(
             "`table` must have the shape (num_buckets,). Received: "
             f"table.shape={tuple(table.shape)}"
         )
+    _check_buckets(table.shape[0], max_distance, is_causal)
     if isinstance(num_queries, int) and num_queries > MANY_ROWS:
         size = math.ceil(num_queries / NUM_BLOCKS)
         blocks = [
@@ -144,9 +147,7 @@ def relative_position_bias(
 
 def _bias(table, num_queries, num_keys, offset, is_causal, max_distance):
     """The bias, by way of `T · (T + S)` numbers."""
-    sizes = (num_queries, num_keys, offset)
-    # Of known sizes NumPy makes a constant, in a tenth of the time.
-    xp = np if all(map(checks.is_integer, sizes)) else ops
+    xp = module_for(num_queries, num_keys, offset)
     after = xp.arange(num_keys, dtype="int32")
     before = xp.arange(num_queries, dtype="int32") - num_queries
     # Distances of the first row, then, from the end, what each further row

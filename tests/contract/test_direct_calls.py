@@ -9,6 +9,7 @@ from keras_gating import _keras
 from keras_gating import functional
 from keras_gating import layers
 from keras_gating._backend import in_place
+from keras_gating.functional.attention_weights import attention_weights
 from keras_gating.functional.gate import gated
 from tests.cases import ONE_EACH
 from tests.contract.helpers import assert_all_close
@@ -157,6 +158,14 @@ def test_inputs_that_are_not_cast():
     assert keras.backend.standardize_dtype(layer(x, x).dtype) == "bfloat16"
 
 
+def test_another_dtype_that_is_not_cast():
+    layer = layers.CBAM(data_format="channels_last", autocast=False)
+    x = tensor(normal(2, 5, 5, 4))
+    layer(x)
+    y = layer(keras.ops.cast(x, "float16"))
+    assert keras.backend.standardize_dtype(y.dtype) == "float32"
+
+
 @only_torch
 @pytest.mark.parametrize(
     "make, shape, child",
@@ -243,6 +252,12 @@ def test_symbolic_tensors():
     assert functional.quadratic_attention(x, x, x).shape == x.shape
     assert in_place.product(x, x).shape == x.shape
     assert in_place.total(x, x).shape == x.shape
+    mask = keras.Input((5,), dtype="bool")
+    for is_causal in (False, True):
+        context = functional.mixed_chunk_attention(
+            (x, x), (x, x), x, 5, key_mask=mask, is_causal=is_causal
+        )
+        assert context.shape == x.shape
     square = keras.ops.ones((8, 8))
     assert in_place.plus_product(x, x, square).shape == x.shape
     assert in_place.activated(keras.activations.relu, x).shape == x.shape
@@ -334,21 +349,32 @@ def test_gradients_of_a_sum_with_a_product():
 def test_the_gradient_of_a_squared_relu_by_hand():
     import torch
 
+    def weights(scores):
+        return attention_weights(scores, "relu2")
+
     x = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
-    assert "Relu2" in type(functional.relu2(x).grad_fn).__name__
-    assert torch.autograd.gradcheck(functional.relu2, x)
-    assert torch.autograd.gradgradcheck(functional.relu2, x)
+    assert "Relu2" in type(weights(x).grad_fn).__name__
+    assert torch.autograd.gradcheck(weights, x)
+    assert torch.autograd.gradgradcheck(weights, x)
     before = x.detach().clone()
-    y = functional.relu2(x)
     np.testing.assert_allclose(
-        to_numpy(y), np.maximum(to_numpy(before), 0.0) ** 2
+        to_numpy(weights(x)), np.maximum(to_numpy(before), 0.0) ** 2
     )
     assert torch.equal(x, before)
     # What differentiates in ways of its own has the usual operations.
     expected = torch.diag_embed(2.0 * torch.relu(before))
     for transformation in (torch.func.jacrev, torch.func.jacfwd):
-        rows = torch.vmap(transformation(functional.relu2))(x)
+        rows = torch.vmap(transformation(weights))(x)
         assert torch.allclose(rows, expected)
+    # Tensors that the transformation is not about.
+    factors = torch.arange(1.0, 4.0, dtype=torch.float64)
+    for function in (
+        torch.vmap(lambda f: f * weights(x)),
+        torch.func.jacrev(lambda f: f[:, None, None] * weights(x)),
+        torch.func.jacfwd(lambda f: f[:, None, None] * weights(x)),
+    ):
+        sums = function(factors).sum(0)
+        assert sums.shape[-1] in (3, 4)
 
 
 @only_torch

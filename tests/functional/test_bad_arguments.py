@@ -103,6 +103,11 @@ CASES += [
         {"table": normal(32), "num_queries": 3},
         {"num_keys": -1},
     ),
+    (
+        functional.relative_position_bias,
+        {"table": normal(32), "num_queries": 3, "num_keys": 3},
+        {"max_distance": 0},
+    ),
     (functional.causal_mask, {"source_shape": (3,)}, {"target_shape": 3}),
     (
         functional.sliding_window_mask,

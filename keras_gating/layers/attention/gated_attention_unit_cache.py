@@ -4,13 +4,13 @@ Its size does not depend on how much has been decoded: a sum over all complete
 chunks, and the chunk that is being filled.
 """
 
-import numpy as np
 from keras import ops
 
 from keras_gating import _backend
 from keras_gating.functional import chunks
 from keras_gating.functional.masks import hide
 from keras_gating.functional.sizes import known_size
+from keras_gating.functional.sizes import positions
 from keras_gating.layers.attention import cache as kv_cache
 
 
@@ -117,7 +117,7 @@ def step(
         rows = ops.reshape(ops.convert_to_tensor(first, "int32"), (1,))
         place = _as_chunk
     else:
-        rows = np.arange(size, dtype="int32")
+        rows = positions(size)
 
         def place(x):
             zeros = ops.zeros((batch_size, count * size, x.shape[2]), x.dtype)
@@ -132,7 +132,9 @@ def step(
     counts = chunks.chunk_counts(window["key"], window["mask"])
     before, total = chunks.running_sums(sums, cache["sum"])
     counts_before, total_count = chunks.running_sums(counts, cache["count"])
-    divisor = counts_before if divisors[1] == "visible" else divisors[1]
+    divisor = divisors[1]
+    if divisor == "visible":
+        divisor = chunks.as_divisor(counts_before)
     across = chunks.across_chunks(place(linear_query), before, divisor)
     context = chunks.within_chunks(
         place(query),

@@ -1,5 +1,6 @@
 import keras
 
+from keras_gating.functional.gate import as_dtype
 from keras_gating.layers.channel.channel_gate import ChannelGate
 from keras_gating.layers.channel.spatial_gate import SpatialGate
 from keras_gating.layers.checked_inputs import CheckedInputs
@@ -148,6 +149,7 @@ class CBAM(LowRankUpdates, CheckedInputs):
     def call(self, inputs, training=None, mask=None):
         channel_gate, spatial_gate = self.channel_gate, self.spatial_gate
         if is_plain(channel_gate, self) and is_plain(spatial_gate, self):
+            inputs = as_dtype(inputs, self.compute_dtype)
             gated = channel_gate.call(inputs, mask=mask)
             # Nobody has seen what is between the two.
             return spatial_gate.gated(gated, training, mask, overwrite="inputs")

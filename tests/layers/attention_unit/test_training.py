@@ -113,17 +113,71 @@ def test_half_precision_does_not_overflow(chunk_size):
     np.testing.assert_allclose(output, expected, rtol=1e-2)
 
 
-@pytest.mark.skipif(keras.config.backend() != "torch", reason="needs torch")
-def test_one_graph_for_all_lengths_under_torch_compile():
+only_torch = pytest.mark.skipif(
+    keras.config.backend() != "torch", reason="needs torch"
+)
+CHUNKED = {"chunk_size": 3, "position": "t5"}
+
+
+@only_torch
+@pytest.mark.parametrize(
+    ("arguments", "dynamic"), [({}, False), ({}, True), (CHUNKED, False)]
+)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_one_graph_under_torch_compile(arguments, dynamic, is_causal):
+    """One for all lengths if it is `dynamic`."""
+    import torch
+
+    layer = unit(X, **arguments)
+
+    def f(x):
+        return layer(x, use_causal_mask=is_causal)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        f, fullgraph=True, dynamic=dynamic, backend="eager"
+    )
+    for length in (9, 12) if dynamic else (7,):
+        x = tensor(normal(2, length, 6))
+        assert_close(compiled(x), f(x), 1e-6)
+
+
+@only_torch
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_exported_chunks_count_what_they_see(is_causal):
+    """Of a length that is open, in whole chunks."""
+    import torch
+
+    layer = unit(X, **CHUNKED)
+
+    class Causal(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            return self.layer(x, use_causal_mask=is_causal)
+
+    chunks = torch.export.Dim("chunks", min=3)
+    program = torch.export.export(
+        Causal(),
+        (tensor(normal(2, 9, 6)),),
+        dynamic_shapes=({1: 3 * chunks},),
+        strict=False,
+    )
+    x = tensor(normal(2, 15, 6))
+    expected = layer(x, use_causal_mask=is_causal)
+    assert_close(program.module()(x), expected, 1e-6)
+
+
+@only_torch
+def test_masks_that_are_mapped():
+    """A mapped function in which most tensors are as usual."""
     import torch
 
     layer = unit(X)
-
-    def f(x):
-        return layer(x, use_causal_mask=True)
-
-    torch._dynamo.reset()
-    compiled = torch.compile(f, fullgraph=True, dynamic=True, backend="eager")
-    for length in (7, 9):
-        x = tensor(normal(2, length, 6))
-        assert_close(compiled(x), f(x), 1e-6)
+    x, masks = tensor(X), torch.ones(3, 2, 7, dtype=torch.bool)
+    masks[1, :, 4:] = masks[2, :, :2] = False
+    mapped = torch.vmap(lambda mask: layer(x, mask=mask))(masks)
+    for outputs, mask in zip(mapped, masks):
+        assert_close(outputs, layer(x, mask=mask), 1e-6)
