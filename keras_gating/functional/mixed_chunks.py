@@ -60,7 +60,8 @@ def mixed_chunk_attention(
 
     Example:
 
-    >>>     >>> from keras_gating import functional
+    >>> import numpy as np
+    >>> from keras_gating import functional
     >>> x = np.ones((1, 5, 4), "float32")
     >>> context = functional.mixed_chunk_attention(
     ...     (x, x), (x, x), x, chunk_size=2, is_causal=True)

@@ -38,7 +38,8 @@ def relative_position_bucket(
 
     Example:
 
-    >>>     >>> from keras_gating import functional
+    >>> import numpy as np
+    >>> from keras_gating import functional
     >>> distance = np.array([0, -1, 1, -200], "int32")
     >>> buckets = functional.relative_position_bucket(distance)
     >>> [int(bucket) for bucket in buckets]
@@ -111,7 +112,8 @@ def relative_position_bias(
 
     Example:
 
-    >>>     >>> from keras import ops
+    >>> import numpy as np
+    >>> from keras import ops
     >>> from keras_gating import functional
     >>> table = np.arange(32, dtype="float32")
     >>> bias = functional.relative_position_bias(table, 2, 3)
