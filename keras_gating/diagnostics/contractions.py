@@ -153,6 +153,7 @@ _RULES = {
         "_int_mm": _torch_matmul,
         "addmm": _torch_matmul_added,
         "baddbmm": _torch_matmul_added,
+        "baddbmm_": _torch_matmul_added,
         "addmv": _torch_matmul_added,
         "convolution": _torch_convolution,
         "_scaled_dot_product_flash_attention_for_cpu": _torch_attention,
