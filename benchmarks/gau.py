@@ -15,11 +15,11 @@ if __name__ == "__main__":
 import numpy as np
 import torch
 from gau_memory import memory_rows
+from passes import PASSES
 from peers import FLASH
 from peers import chunked
 from peers import quadratic
 from timing import time_in_turns
-from torch_passes import pass_name
 from torch_passes import single_pass
 
 from keras_gating.experiments.memory import keep_memory
@@ -94,7 +94,7 @@ def speed_rows(sizes):
                 seconds = time_in_turns(calls, sizes["rounds"])
                 causal = "causal, " if is_causal else ""
                 yield start.ratio_row(
-                    f"{name}, {causal}{pass_name(backward)}",
+                    f"{name}, {causal}{PASSES[backward]}",
                     seconds["ours"],
                     seconds["theirs"],
                     goal,

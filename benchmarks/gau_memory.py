@@ -3,7 +3,7 @@
 import concurrent.futures
 import multiprocessing
 
-from torch_passes import pass_name
+from passes import PASSES
 
 GOAL = 0.25
 
@@ -27,7 +27,7 @@ def memory_rows(sizes):
                 if ours[measure] is not None:
                     yield _row(
                         f"memory of {measure}, blocks / at once, {dim} "
-                        f"features, {pass_name(backward)}",
+                        f"features, {PASSES[backward]}",
                         ours[measure],
                         other[measure],
                     )

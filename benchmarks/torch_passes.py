@@ -21,8 +21,3 @@ def single_pass(function, inputs, backward):
         function(x).sum().backward()
 
     return both if backward else forward_only
-
-
-def pass_name(backward):
-    """What a line of the table calls the pass."""
-    return "forward and backward" if backward else "forward"

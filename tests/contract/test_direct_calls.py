@@ -367,14 +367,13 @@ def test_the_gradient_of_a_squared_relu_by_hand():
         rows = torch.vmap(transformation(weights))(x)
         assert torch.allclose(rows, expected)
     # Tensors that the transformation is not about.
+    squares = torch.relu(before) ** 2
     factors = torch.arange(1.0, 4.0, dtype=torch.float64)
-    for function in (
-        torch.vmap(lambda f: f * weights(x)),
-        torch.func.jacrev(lambda f: f[:, None, None] * weights(x)),
-        torch.func.jacfwd(lambda f: f[:, None, None] * weights(x)),
-    ):
-        sums = function(factors).sum(0)
-        assert sums.shape[-1] in (3, 4)
+    products = torch.vmap(lambda factor: factor * weights(x))(factors)
+    assert torch.allclose(products, factors[:, None, None] * squares)
+    for transformation in (torch.func.jacrev, torch.func.jacfwd):
+        slopes = transformation(lambda f: f.sum() * weights(x))(factors)
+        assert torch.allclose(slopes, squares[..., None].expand(3, 4, 3))
 
 
 @only_torch
