@@ -19,41 +19,41 @@ def memory_rows(sizes):
                 backward,
             )
             ours, other = (
-                _in_new_process(peaks, block_size, *arguments)
+                _in_new_process(peak, block_size, *arguments)
                 for block_size in ("auto", None)
             )
-            # Not every system tells the memory of a process.
-            for measure in ("tensors", "process"):
-                if ours[measure] is not None:
-                    yield _row(
-                        f"memory of {measure}, blocks / at once, {dim} "
-                        f"features, {PASSES[backward]}",
-                        ours[measure],
-                        other[measure],
-                    )
+            # Not every system tells.
+            if ours is not None:
+                yield {
+                    "what": f"memory, blocks / at once, {dim} features, "
+                    + PASSES[backward],
+                    "unit": "MiB",
+                    "ours": ours / 2**20,
+                    "other": other / 2**20,
+                    "ratio": ours / other,
+                    "goal": GOAL,
+                }
 
 
-def peaks(block_size, length, dim, key_dim, backward):
-    """Bytes at the peak of a call after the first, by what is counted."""
+def peak(block_size, length, dim, key_dim, backward):
+    """Bytes at the peak of a call after the first."""
+    from keras_gating.experiments.memory import peak_memory
+    from keras_gating.experiments.memory import return_memory
+
+    return_memory()
+
     import torch
-    from tensors import peak_of_tensors
     from torch_passes import single_pass
 
-    from keras_gating.experiments.memory import peak_memory
     from keras_gating.layers import GatedAttentionUnit
 
     torch.set_num_threads(1)
     layer = GatedAttentionUnit(
         key_dim=key_dim, norm_first=True, block_size=block_size
     )
-    inputs = torch.randn(1, length, dim)
-    call = single_pass(layer, inputs, backward)
+    call = single_pass(layer, torch.randn(1, length, dim), backward)
     call()
-    # The process first, for counting tensors leaves the allocator with gaps.
-    return {
-        "process": peak_memory(call),
-        "tensors": peak_of_tensors(call),
-    }
+    return peak_memory(call)
 
 
 def _in_new_process(function, *arguments):
@@ -61,14 +61,3 @@ def _in_new_process(function, *arguments):
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
         return pool.submit(function, *arguments).result()
-
-
-def _row(what, ours, other):
-    return {
-        "what": what,
-        "unit": "MiB",
-        "ours": ours / 2**20,
-        "other": other / 2**20,
-        "ratio": ours / other,
-        "goal": GOAL,
-    }

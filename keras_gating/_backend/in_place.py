@@ -41,6 +41,23 @@ def total(x, summand):
     return x + summand
 
 
+def quotient(x, divisor):
+    """`x / divisor`, for a number or a tensor that broadcasts to `x`."""
+    is_number = isinstance(divisor, (int, float))
+    if _is_allowed(x) if is_number else _is_allowed(x, divisor):
+        with contextlib.suppress(RuntimeError):
+            return x.div_(divisor)
+    return x / divisor
+
+
+def hidden(x, visible):
+    """`x` with zeros where `visible`, which broadcasts to it, is False."""
+    if _is_allowed(x) and _is_eager_torch(visible):
+        with contextlib.suppress(RuntimeError):
+            return x.masked_fill_(visible.logical_not(), 0.0)
+    return ops.where(visible, x, ops.zeros((), x.dtype))
+
+
 def plus_product(x, a, b):
     """`x + a @ b`, on torch without a pass of its own for the sum."""
     if not _is_eager_torch(x, a, b) or not (

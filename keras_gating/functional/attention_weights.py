@@ -96,7 +96,7 @@ def attention_weights(scores, activation, visible=None):
         weights = laplace(scores)
     if visible is None:
         return weights
-    return ops.where(visible, weights, ops.zeros((), weights.dtype))
+    return in_place.hidden(weights, visible)
 
 
 def weighted_values(equation, weights, values, divisor=None, base=None):
@@ -104,7 +104,7 @@ def weighted_values(equation, weights, values, divisor=None, base=None):
 
     Args:
         equation: einsum equation of the sum.
-        weights: tensor, in float32 at least.
+        weights: tensor, in float32 at least, that may be overwritten.
         values: tensor. The result has its dtype; in float16, weights and
             results beyond 65504 stop there.
         divisor: number, tensor that broadcasts against weights and result, or
@@ -124,7 +124,7 @@ def weighted_values(equation, weights, values, divisor=None, base=None):
         if is_half or (num_keys is not None and num_keys < width):
             # An undivided sum may exceed half precision; else it is a matter
             # of which is smaller.
-            weights, divisor = weights / divisor, None
+            weights, divisor = in_place.quotient(weights, divisor), None
     is_float16 = keras.backend.standardize_dtype(values.dtype) == "float16"
     if is_float16:
         weights = ops.clip(weights, 0.0, _LARGEST_FLOAT16)
@@ -135,5 +135,5 @@ def weighted_values(equation, weights, values, divisor=None, base=None):
     if is_float16:
         context = ops.clip(context, -_LARGEST_FLOAT16, _LARGEST_FLOAT16)
     if divisor is not None:
-        context = context / divisor
+        context = in_place.quotient(context, divisor)
     return context if base is None else in_place.total(base, context)

@@ -149,8 +149,12 @@ def across_chunks(query, sums, divisor):
     """
     if ops.is_tensor(divisor) or isinstance(divisor, keras.KerasTensor):
         divisor = ops.cast(divisor, sums.dtype)
-    # The mean is of the size of one summand, which half precision can hold.
-    means = as_dtype(sums / divisor, query.dtype)
+    num_rows, width = known_size(query, 2), sums.shape[-1]
+    if query.dtype == sums.dtype and num_rows is not None and num_rows < width:
+        query, means = query / divisor, sums
+    else:
+        # The mean is of the size of one summand, which half precision holds.
+        means = as_dtype(sums / divisor, query.dtype)
     if known_size(means) == 1:
         return ops.einsum("bgrd,bde->bgre", query, ops.squeeze(means, 1))
     return ops.einsum("bgrd,bgde->bgre", query, means)

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_gating._backend import in_place
 from keras_gating.functional import checks
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
@@ -57,4 +58,5 @@ def offset_scale(inputs, scale, offset):
         ops.reshape(as_dtype(x, inputs.dtype), axes) for x in (scale, offset)
     )
     # One after the other in memory, for the products to come.
-    return list(ops.unstack(inputs * scale + offset, scale.shape[0], axis=0))
+    outputs = in_place.total(inputs * scale, offset)
+    return list(ops.unstack(outputs, scale.shape[0], axis=0))

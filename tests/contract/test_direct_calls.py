@@ -252,6 +252,8 @@ def test_symbolic_tensors():
     assert functional.quadratic_attention(x, x, x).shape == x.shape
     assert in_place.product(x, x).shape == x.shape
     assert in_place.total(x, x).shape == x.shape
+    assert in_place.quotient(x, 2).shape == x.shape
+    assert in_place.hidden(x, x > 0).shape == x.shape
     mask = keras.Input((5,), dtype="bool")
     for is_causal in (False, True):
         context = functional.mixed_chunk_attention(
@@ -386,6 +388,59 @@ def test_activations_in_place(name):
         y = in_place.activated(function, x)
     np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-6)
     assert (y is x) == (name != "gelu")
+
+
+@pytest.mark.parametrize("divisor", [4, 0.5, "tensor"])
+def test_a_quotient(divisor):
+    dividend = normal(3, 4)
+    if divisor == "tensor":
+        divisor = tensor(np.array([[1.0], [2.0], [4.0]], "float32"))
+    expected = dividend / to_numpy(divisor)
+    x = tensor(dividend.copy())
+    with _backend.no_gradients():
+        y = in_place.quotient(x, divisor)
+    np.testing.assert_allclose(to_numpy(y), expected, rtol=1e-6)
+    is_torch = keras.config.backend() == "torch"
+    assert (y is x) == is_torch
+    if not is_torch:
+        np.testing.assert_array_equal(to_numpy(x), dividend)
+
+
+def test_hidden_numbers():
+    x = np.array([[1.0, np.nan, 3.0], [np.inf, 5.0, 6.0]], "float32")
+    visible = tensor(np.array([[True, False, True], [False, True, True]]))
+    expected = [[1.0, 0.0, 3.0], [0.0, 5.0, 6.0]]
+    whole, row = tensor(x.copy()), tensor(x[:1].copy())
+    with _backend.no_gradients():
+        y, wide = in_place.hidden(whole, visible), in_place.hidden(row, visible)
+    np.testing.assert_array_equal(to_numpy(y), expected)
+    assert (y is whole) == (keras.config.backend() == "torch")
+    # A result that is larger has a place of its own.
+    np.testing.assert_array_equal(to_numpy(row), x[:1])
+    np.testing.assert_array_equal(to_numpy(wide)[0], expected[0])
+
+
+@only_torch
+def test_gradients_of_what_may_be_overwritten():
+    import torch
+
+    x, divisor = (torch.rand(3, 4, dtype=torch.float64) + 1 for _ in range(2))
+    tensors = [x.requires_grad_(), divisor.requires_grad_()]
+    visible = torch.eye(3, 4) > 0
+    for function in (
+        in_place.quotient,
+        lambda x, y: in_place.hidden(x * y, visible),
+    ):
+        assert torch.autograd.gradcheck(function, tensors)
+        assert torch.autograd.gradcheck(
+            function, tensors, check_forward_ad=True
+        )
+    with torch.no_grad():
+        x, divisor = x.detach(), divisor.detach()
+        mapped = torch.vmap(lambda y: in_place.quotient(x, y))
+        assert torch.equal(mapped(torch.stack([divisor] * 2))[1], x / divisor)
+        mapped = torch.vmap(lambda y: in_place.hidden(x, y))
+        assert torch.equal(mapped(torch.stack([visible] * 2))[1], x * visible)
 
 
 @only_torch

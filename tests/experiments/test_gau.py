@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -300,6 +302,30 @@ def test_peak_memory_is_that_of_the_call():
         pytest.skip("The system does not tell the peak.")
     assert 0.9 * size < peak < 1.5 * size
     assert memory.peak_memory(lambda: None) < 0.1 * size
+
+
+def test_memory_that_is_returned_leaves_no_gaps():
+    code = """
+import numpy as np
+from keras_gating.experiments.memory import peak_memory, return_memory
+return_memory()
+def ones(mebibytes):
+    return np.ones(mebibytes * 2**20, "uint8")
+def call():
+    ones(3)
+    ones(8)
+call()
+first, last = ones(4), ones(1)
+# The 3 MiB of the call would fit in here, and stay beside the 8.
+del first
+print(peak_memory(call))
+"""
+    peak = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()[-1]
+    if peak == "None":
+        pytest.skip("The system does not tell the peak.")
+    assert int(peak) / 2**20 == pytest.approx(8, abs=1)
 
 
 def test_a_process_that_fails_is_quoted(monkeypatch):

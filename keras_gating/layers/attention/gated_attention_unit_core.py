@@ -14,6 +14,7 @@ from keras_gating.layers.attention.gated_attention_unit_weights import (
     GatedAttentionUnitWeights,
 )
 from keras_gating.layers.child_calls import call_child
+from keras_gating.layers.child_calls import call_in_parts
 from keras_gating.layers.child_calls import is_plain
 
 # Where the layer is to choose. In blocks of this size the products are about as
@@ -52,7 +53,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             mask = masks.as_boolean_mask(mask, "mask")
             rows = ops.expand_dims(mask, -1)
             inputs = masks.hide(inputs, rows)
-        context, gate, cache = self._context_and_gate(
+        context, gate, cache, overwrite = self._context_and_gate(
             inputs,
             mask,
             attention_mask,
@@ -71,11 +72,14 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
             seed=self.seed_generator,
             mask=mask,
             owner=self,
-            overwrite="inputs",
+            overwrite=overwrite,
         )
         outputs = self._cast(call_child(self, self.output_dense, hidden))
         if self.norm_first:
-            outputs = inputs + outputs
+            if is_plain(self.output_dense, self):
+                outputs = in_place.total(outputs, inputs)
+            else:
+                outputs = outputs + inputs
         return outputs if cache is None else (outputs, cache)
 
     def compute_output_spec(
@@ -115,7 +119,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         cache,
         cache_update_index,
     ):
-        """`A V`, the logits of U, and the cache.
+        """`A V`, the logits of U, the cache, and what `gated` may overwrite.
 
         A method of its own, so that eagerly the tensors on the way are freed
         before those of the product are made.
@@ -125,10 +129,10 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         if self.norm_first:
             x = call_child(self, self.normalization, inputs)
             x = self._cast(x)
-        hidden = self._cast(call_child(self, self.hidden_dense, x))
-        value, gate = ops.unstack(hidden, 2, axis=-2)
-        if is_plain(self.hidden_dense, self):
-            # Nobody else has seen it.
+        parts, are_own = call_in_parts(self, self.hidden_dense, x)
+        value, gate = map(self._cast, parts)
+        del parts
+        if are_own:
             value = in_place.activated(self.activation, value)
         else:
             value = self.activation(value)
@@ -143,7 +147,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         context, cache = attend(
             queries, keys, value, mask, seen, pairs, is_causal, offset, cache
         )
-        return context, gate, cache
+        return context, gate, cache, "both" if are_own else "inputs"
 
     def _queries_and_keys(self, shared, offset):
         """The queries and the keys, one each or two in the chunked form."""
