@@ -32,8 +32,8 @@ FULL = {
     "lengths": [128, 512, 2048],
     "batches": [1, 4],
     "xla_length": 512,
-    "rounds": 5,
-    "max_rounds": 31,
+    "rounds": 11,
+    "max_rounds": 51,
 }
 QUICK = {
     "dim": 16,
@@ -97,7 +97,7 @@ def compare(layers, sizes, batch, length, xla, named):
     error = relative_error(
         {name: calls[name]["forward"] for name in ("elementwise", "keras")}
     )
-    rounds = int(2e7 / (batch * length * (length + 512)))
+    rounds = int(6e7 / (batch * length * (length + 512)))
     rounds = min(max(rounds, sizes["rounds"]), sizes["max_rounds"])
     for kind in PASSES:
         seconds = time_in_turns(

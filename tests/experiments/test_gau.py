@@ -283,11 +283,20 @@ def test_conclusions_follow_the_measurements(made):
 def test_calls_take_turns():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "abc"}
-    seconds = gau_cost.time_in_turns(calls, 2, 4)
-    assert "".join(order) == "abcbcacababc"
+    seconds = gau_cost.time_in_turns(calls, 100, 100)
     assert {name: len(times) for name, times in seconds.items()} == {
-        name: 4 for name in "abc"
+        name: 100 for name in "abc"
     }
+    rounds = ["".join(order[i : i + 3]) for i in range(0, 300, 3)]
+    assert {"".join(sorted(names)) for names in rounds} == {"abc"}
+    # Each follows each other.
+    pairs = {
+        "".join(pair) for names in rounds for pair in zip(names, names[1:])
+    }
+    assert len(pairs) == 6
+    first, order[:] = list(order), []
+    gau_cost.time_in_turns(calls, 100, 100)
+    assert order == first
 
 
 def test_peak_memory_is_that_of_the_call():
