@@ -28,18 +28,20 @@ from keras_gating.functional.masks import intersection
 from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.scores import visible_scores
 
-# From so many scores on, those of one head fill a cache (1 MiB of float32).
-_MIN_SCORES = 2**18
+# From so many scores on, those of one head fill a cache (1 MiB of float32), and
+# those of all heads the next (16 MiB), so that to compute them twice is quicker.
+_MIN_SCORES, _MIN_ALL_SCORES = 2**18, 2**22
 
 
 def choose(query, key):
     """Name of the form for these tensors, `None` for the backend's kernel.
 
     On CPUs and in float32: on JAX `"by_head"` where a head has as many scores
-    as 512 × 512, else `"batched"`; on TensorFlow `"batched"`; on torch
-    `"strided"`. Everywhere else the kernel of the backend; also on JAX while
-    `keras.distribution` splits tensors over devices, since a loop over heads
-    would gather them, and where a size is unknown, as in an exported function.
+    as 512 × 512, and all heads of the batch as many as 2048 × 2048, else
+    `"batched"`; on TensorFlow `"batched"`; on torch `"strided"`. Everywhere
+    else the kernel of the backend; also on JAX while `keras.distribution`
+    splits tensors over devices, since a loop over heads would gather them, and
+    where a size is unknown, as in an exported function.
 
     Args:
         query: `(B, T, heads, D)`.
@@ -59,7 +61,9 @@ def choose(query, key):
     ):
         return None
     scores = query.shape[1] * key.shape[1]
-    return "by_head" if scores >= _MIN_SCORES else "batched"
+    all_scores = scores * query.shape[0] * query.shape[2]
+    is_large = scores >= _MIN_SCORES and all_scores >= _MIN_ALL_SCORES
+    return "by_head" if is_large else "batched"
 
 
 def attend(form, query, key, value, mask=None, is_causal=False):

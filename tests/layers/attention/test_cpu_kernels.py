@@ -75,21 +75,26 @@ def test_values_and_gradients_are_those_of_the_explicit_path(
             assert_close(for_weights[path], wanted, 1e-5, scale=1.0)
 
 
-def test_the_form_follows_from_backend_dtype_and_length():
-    def choose(length, source_length, dtype="float32"):
+def test_the_form_follows_from_backend_dtype_and_size():
+    def choose(length, source_length, heads=1, dtype="float32"):
         query, key = (
-            tensor(np.zeros((1, size, 1, 2), dtype))
+            tensor(np.zeros((2, size, heads, 1), dtype))
             for size in (length, source_length)
         )
         return cpu_kernels.choose(query, key)
 
-    chosen = [choose(511, 512), choose(256, 1024), choose(4, 4, "float16")]
+    chosen = [
+        choose(511, 512, heads=9),
+        choose(256, 1024, heads=7),
+        choose(256, 1024, heads=8),
+        choose(4, 4, dtype="float16"),
+    ]
     assert (
         chosen
         == {
-            "jax": ["batched", "by_head", None],
-            "tensorflow": ["batched", "batched", None],
-            "torch": ["strided", "strided", None],
+            "jax": ["batched", "batched", "by_head", None],
+            "tensorflow": ["batched", "batched", "batched", None],
+            "torch": ["strided", "strided", "strided", None],
         }[BACKEND]
     )
     if BACKEND == "jax":
