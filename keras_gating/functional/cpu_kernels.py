@@ -29,7 +29,7 @@ from keras_gating.functional.scores import masked_softmax
 from keras_gating.functional.scores import visible_scores
 
 # From so many scores on, those of one head fill a cache (1 MiB of float32), and
-# those of all heads the next (16 MiB), so that to compute them twice is quicker.
+# those of all heads the next (16 MiB), so that computing them twice is quicker.
 _MIN_SCORES, _MIN_ALL_SCORES = 2**18, 2**22
 
 
