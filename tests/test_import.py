@@ -6,6 +6,7 @@ import keras
 import pytest
 
 import _keras_gating_launcher as launcher
+import keras_gating
 from tests.marks import once
 from tests.worlds import World
 
@@ -123,7 +124,20 @@ def test_import_only_registers_the_layers(tmp_path):
     packages = {name.partition(".")[0] for name in seen["modules"]}
     unwanted = {*BACKENDS, "matplotlib", "sklearn"} - {CURRENT}
     assert packages.isdisjoint(unwanted)
-    assert "keras_gating.experiments" not in seen["modules"]
+    for name in ("experiments", "surgery.attention", "surgery.weights"):
+        assert f"keras_gating.{name}" not in seen["modules"]
+    # What surgery puts into models, which may be loaded without it.
+    assert {"WithGatedAttention", "KerasMaskAttention"} <= registered
+
+
+@once
+def test_names_that_are_imported_when_they_are_asked_for():
+    for package in (keras_gating, keras_gating.surgery):
+        assert set(package.__all__) <= set(dir(package))
+        for name in package.__all__:
+            assert getattr(package, name).__name__.endswith(name)
+        with pytest.raises(AttributeError, match="has no attribute 'gates'"):
+            _ = package.gates
 
 
 @pytest.fixture
