@@ -37,16 +37,14 @@ def memory_rows(sizes):
 
 def peak(block_size, length, dim, key_dim, backward):
     """Bytes at the peak of a call after the first."""
-    from keras_gating.experiments.memory import peak_memory
-    from keras_gating.experiments.memory import return_memory
-
-    return_memory()
-
     import torch
     from torch_passes import single_pass
 
+    from keras_gating.experiments.memory import peak_memory
+    from keras_gating.experiments.memory import return_memory
     from keras_gating.layers import GatedAttentionUnit
 
+    return_memory()
     torch.set_num_threads(1)
     layer = GatedAttentionUnit(
         key_dim=key_dim, norm_first=True, block_size=block_size

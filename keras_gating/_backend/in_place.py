@@ -52,7 +52,8 @@ def quotient(x, divisor):
 
 def hidden(x, visible):
     """`x` with zeros where `visible`, which broadcasts to it, is False."""
-    if _is_allowed(x) and _is_eager_torch(visible):
+    # Into expanded tensors, with one number for many, it would write.
+    if _is_allowed(x) and _is_eager_torch(visible) and x.is_contiguous():
         with contextlib.suppress(RuntimeError):
             return x.masked_fill_(visible.logical_not(), 0.0)
     return ops.where(visible, x, ops.zeros((), x.dtype))

@@ -11,6 +11,8 @@ _RESET = Path("/proc/self/clear_refs")
 # what is free at the top beyond the second is returned.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 _SMALLEST_MAPPED = 2**16
+# Where it ends up by itself when large blocks come and go.
+_threshold = 2**25
 
 
 def peak_memory(function):
@@ -46,17 +48,24 @@ def return_memory():
 
     The peak of many small tensors is then the sum of them. Calls take longer.
     """
-    libc = _glibc()
-    if libc is not None:
-        libc.mallopt(_MMAP_THRESHOLD, _SMALLEST_MAPPED)
+    _map_from(_SMALLEST_MAPPED)
 
 
 def keep_memory():
     """Lets the allocator of glibc keep what is freed, for the whole process."""
+    _map_from(2**30)
     libc = _glibc()
     if libc is not None:
-        libc.mallopt(_MMAP_THRESHOLD, 2**30)
         libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def _map_from(size):
+    """Sets the size from which blocks are mapped, also for calls to come."""
+    global _threshold
+    _threshold = size
+    libc = _glibc()
+    if libc is not None:
+        libc.mallopt(_MMAP_THRESHOLD, size)
 
 
 def _resident(key):
@@ -81,8 +90,7 @@ def _nothing_kept():
     try:
         yield
     finally:
-        # Where it ends up by itself when large blocks come and go.
-        libc.mallopt(_MMAP_THRESHOLD, 2**25)
+        libc.mallopt(_MMAP_THRESHOLD, _threshold)
 
 
 def _glibc():

@@ -136,6 +136,22 @@ def is_number(value):
     return bool(size <= _LARGEST_NUMBER)
 
 
+def divisor(name, value):
+    """Raises unless `value` is `"visible"` or one number."""
+    if isinstance(value, numbers.Real):
+        is_one = is_number(value)
+    elif isinstance(value, (str, list, tuple, type(None))):
+        is_one = value == "visible"
+    else:
+        # A tensor, or a size that torch does not know, which has no shape.
+        is_one = len(getattr(value, "shape", ())) == 0
+    if not is_one:
+        raise ValueError(
+            f"`{name}` must be 'visible' or one number. Received: "
+            f"{name}={value!r}"
+        )
+
+
 def float_dtype(name, value):
     """Returns `value` if it is `None` or names a float dtype, else raises."""
     choices = ("float16", "bfloat16", "float32", "float64")

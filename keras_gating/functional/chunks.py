@@ -145,7 +145,7 @@ def across_chunks(query, sums, divisor):
     Args:
         query: `(B, chunks, R, D)`.
         sums: `(B, chunks or 1, D, E)`.
-        divisor: a number, or a tensor that broadcasts to the sums.
+        divisor: a number, or a tensor `(B or 1, chunks or 1, 1, 1)`.
     """
     if ops.is_tensor(divisor) or isinstance(divisor, keras.KerasTensor):
         divisor = ops.cast(divisor, sums.dtype)

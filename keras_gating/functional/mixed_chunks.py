@@ -71,8 +71,7 @@ def mixed_chunk_attention(
     checks.positive_integer("chunk_size", chunk_size)
     checks.one_of("activation", activation, ("relu2", "laplace"))
     for divisor in divisors:
-        if isinstance(divisor, str):
-            checks.one_of("divisors", divisor, ("visible",))
+        checks.divisor("divisors", divisor)
     checks.boolean("is_causal", is_causal)
     value = as_float(value, "value")
     queries = _as_pair("queries", queries, value)

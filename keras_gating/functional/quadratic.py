@@ -81,8 +81,7 @@ def quadratic_attention(
     [4.0, 4.0, 4.0]
     """
     checks.one_of("activation", activation, ACTIVATIONS)
-    if isinstance(divisor, str):
-        checks.one_of("divisor", divisor, ("visible",))
+    checks.divisor("divisor", divisor)
     checks.positive_integer("block_size", block_size, optional=True)
     checks.boolean("is_causal", is_causal)
     checks.whole("offset", offset)
@@ -119,7 +118,7 @@ def quadratic_attention(
     count_rows = False
     if activation == "softmax":
         pass
-    elif divisor != "visible":
+    elif not isinstance(divisor, str):
         # A tensor, for it is among the arguments that blocks share.
         shared["divisor"] = ops.convert_to_tensor(divisor)
     elif mask is not None:

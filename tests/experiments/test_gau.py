@@ -1,3 +1,5 @@
+import collections
+import itertools
 import json
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import pytest
 from matplotlib import image as png
 
 from keras_gating import cli
+from keras_gating.diagnostics import timing
 from keras_gating.experiments import characters
 from keras_gating.experiments import gau
 from keras_gating.experiments import gau_cost
@@ -280,23 +283,29 @@ def test_conclusions_follow_the_measurements(made):
     )
 
 
-def test_calls_take_turns():
-    order = []
-    calls = {name: lambda name=name: order.append(name) for name in "abc"}
-    seconds = gau_cost.time_in_turns(calls, 100, 100)
+@pytest.mark.parametrize("names", ["ab", "abc", "abcd"])
+def test_calls_take_turns(names, monkeypatch):
+    count, order = len(names), []
+    calls = {name: lambda name=name: order.append(name) for name in names}
+    seconds = timing.time_in_turns(calls, 1, 2 * count)
     assert {name: len(times) for name, times in seconds.items()} == {
-        name: 100 for name in "abc"
+        name: 2 * count for name in names
     }
-    rounds = ["".join(order[i : i + 3]) for i in range(0, 300, 3)]
-    assert {"".join(sorted(names)) for names in rounds} == {"abc"}
-    # Each follows each other.
-    pairs = {
-        "".join(pair) for names in rounds for pair in zip(names, names[1:])
-    }
-    assert len(pairs) == 6
-    first, order[:] = list(order), []
-    gau_cost.time_in_turns(calls, 100, 100)
-    assert order == first
+    rounds = [
+        "".join(order[i : i + count]) for i in range(0, len(order), count)
+    ]
+    # In each round once, at each place twice, and twice after each other.
+    assert all(sorted(turns) == list(names) for turns in rounds)
+    for turns in zip(*rounds):
+        assert sorted(turns) == sorted(2 * names)
+    pairs = collections.Counter(
+        pair for turns in rounds for pair in itertools.pairwise(turns)
+    )
+    assert pairs == {pair: 2 for pair in itertools.permutations(names, 2)}
+    # Without time for more.
+    monkeypatch.setattr(timing, "_SECONDS", -1.0)
+    seconds = timing.time_in_turns(calls, 3, 100)
+    assert [len(times) for times in seconds.values()] == [3] * count
 
 
 def test_peak_memory_is_that_of_the_call():
@@ -327,6 +336,7 @@ call()
 first, last = ones(4), ones(1)
 # The 3 MiB of the call would fit in here, and stay beside the 8.
 del first
+peak_memory(lambda: None)
 print(peak_memory(call))
 """
     peak = subprocess.run(

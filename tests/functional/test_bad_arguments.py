@@ -56,6 +56,9 @@ CASES += [
         {"mask": np.ones((3, 3), bool)},
         {"key_mask": np.ones((2, 4), bool)},
         {"offset": 1.5},
+        {"divisor": "length"},
+        {"divisor": None},
+        {"divisor": X},
     )
 ]
 CASES += [
@@ -66,6 +69,9 @@ CASES += [
         {"value": normal(2, 4, 4)},
         {"key_mask": np.ones((2, 4), bool)},
         {"is_causal": None},
+        {"divisors": ("visible", np.arange(1.0, 5.0))},
+        {"divisors": ("length", "visible")},
+        {"divisors": (float("nan"), 2)},
     )
 ]
 CASES += [

@@ -16,6 +16,7 @@ from keras_gating.layers.attention.gated_attention_unit_weights import (
 from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.child_calls import call_in_parts
 from keras_gating.layers.child_calls import is_plain
+from keras_gating.layers.projection import Projection
 
 # Where the layer is to choose. In blocks of this size the products are about as
 # fast as in one; a gradient takes half as long again, for what it computes
@@ -76,7 +77,8 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         )
         outputs = self._cast(call_child(self, self.output_dense, hidden))
         if self.norm_first:
-            if is_plain(self.output_dense, self):
+            is_own = type(self.output_dense) is Projection
+            if is_own and is_plain(self.output_dense, self):
                 outputs = in_place.total(outputs, inputs)
             else:
                 outputs = outputs + inputs
