@@ -4,9 +4,10 @@
 
 Self-attention without masks, four layers in turns: ours with an elementwise
 gate, Keras' own with the same weights, ours without a gate, and ours with a
-gate for each head. One thread, forward, and forward and backward; compiled
-where the backend is used so. TensorFlow runs as a graph, and for the sequences
-up to `xla_length` compiled with XLA too.
+gate for each head; on torch that of x-transformers too, if it is installed. One
+thread, forward, and forward and backward; compiled where the backend is used
+so. TensorFlow runs as a graph, and for the sequences up to `xla_length`
+compiled with XLA too.
 """
 
 import start
@@ -16,6 +17,7 @@ if __name__ == "__main__":
 
 import keras
 import numpy as np
+import x_transformers_layer
 from passes import PASSES
 from passes import passes
 from passes import relative_error
@@ -45,6 +47,7 @@ QUICK = {
     "max_rounds": 2,
 }
 HEADWISE_GOAL = 1.02
+X_TRANSFORMERS_GOAL = 1.0
 
 
 def main():
@@ -84,6 +87,12 @@ def build(sizes, policy):
     ):
         layers[name] = GatedAttention(heads, width, dtype=policy, **kwargs)
         layers[name].build(shape, shape)
+    is_on_cpu = _backend.platform() == "cpu"
+    has_peer = x_transformers_layer.IS_INSTALLED and is_on_cpu
+    if keras.config.backend() == "torch" and has_peer:
+        layers["x-transformers"] = x_transformers_layer.with_weights_of(
+            layers["elementwise"], heads, width
+        )
     return layers
 
 
@@ -94,9 +103,6 @@ def compare(layers, sizes, batch, length, xla, named):
     calls = {
         name: passes(layer, x, _attend, xla) for name, layer in layers.items()
     }
-    error = relative_error(
-        {name: calls[name]["forward"] for name in ("elementwise", "keras")}
-    )
     rounds = int(6e7 / (batch * length * (length + 512)))
     rounds = min(max(rounds, sizes["rounds"]), sizes["max_rounds"])
     for kind in PASSES:
@@ -115,9 +121,20 @@ def compare(layers, sizes, batch, length, xla, named):
                 ("headwise", "ungated"),
                 HEADWISE_GOAL,
             ),
+            (
+                "over x-transformers",
+                ("elementwise", "x-transformers"),
+                X_TRANSFORMERS_GOAL,
+            ),
         ):
+            if pair[1] not in calls:
+                continue
             ours, other = (seconds[name] for name in pair)
-            is_peer = {"relative_error": error} if pair[1] == "keras" else {}
+            is_peer = {}
+            if pair[0] == "elementwise" and pair[1] != "ungated":
+                is_peer["relative_error"] = relative_error(
+                    {name: calls[name]["forward"] for name in pair}
+                )
             yield start.ratio_row(
                 f"{what}, {named}, {kind}", ours, other, goal, **is_peer
             )
@@ -139,7 +156,8 @@ def elementwise_goal(dim, length):
 
 
 def _attend(layer, x):
-    return layer(x, x)
+    is_keras = isinstance(layer, keras.layers.Layer)
+    return layer(x, x) if is_keras else layer(x)
 
 
 if __name__ == "__main__":
