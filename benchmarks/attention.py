@@ -103,6 +103,13 @@ def compare(layers, sizes, batch, length, xla, named):
     calls = {
         name: passes(layer, x, _attend, xla) for name, layer in layers.items()
     }
+    errors = {
+        peer: relative_error(
+            {name: calls[name]["forward"] for name in ("elementwise", peer)}
+        )
+        for peer in ("keras", "x-transformers")
+        if peer in calls
+    }
     rounds = int(6e7 / (batch * length * (length + 512)))
     rounds = min(max(rounds, sizes["rounds"]), sizes["max_rounds"])
     for kind in PASSES:
@@ -130,13 +137,10 @@ def compare(layers, sizes, batch, length, xla, named):
             if pair[1] not in calls:
                 continue
             ours, other = (seconds[name] for name in pair)
-            is_peer = {}
-            if pair[0] == "elementwise" and pair[1] != "ungated":
-                is_peer["relative_error"] = relative_error(
-                    {name: calls[name]["forward"] for name in pair}
-                )
+            error = errors.get(pair[1])
+            further = {} if error is None else {"relative_error": error}
             yield start.ratio_row(
-                f"{what}, {named}, {kind}", ours, other, goal, **is_peer
+                f"{what}, {named}, {kind}", ours, other, goal, **further
             )
 
 
@@ -156,8 +160,7 @@ def elementwise_goal(dim, length):
 
 
 def _attend(layer, x):
-    is_keras = isinstance(layer, keras.layers.Layer)
-    return layer(x, x) if is_keras else layer(x)
+    return layer(x, x)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ see to it by themselves, and other backends have no such operations.
 
 import contextlib
 import math
+import operator
 
 import keras
 from keras import activations
@@ -26,28 +27,17 @@ _ACTIVATIONS = (
 
 def product(x, factor):
     """`x * factor`, for a factor that broadcasts to `x`."""
-    if _is_allowed(x, factor):
-        # Tensors that were expanded refuse, before anything is changed.
-        with contextlib.suppress(RuntimeError):
-            return x.mul_(factor)
-    return x * factor
+    return _stored("mul_", operator.mul, x, factor)
 
 
 def total(x, summand):
     """`x + summand`, for a summand that broadcasts to `x`."""
-    if _is_allowed(x, summand):
-        with contextlib.suppress(RuntimeError):
-            return x.add_(summand)
-    return x + summand
+    return _stored("add_", operator.add, x, summand)
 
 
 def quotient(x, divisor):
     """`x / divisor`, for a number or a tensor that broadcasts to `x`."""
-    is_number = isinstance(divisor, (int, float))
-    if _is_allowed(x) if is_number else _is_allowed(x, divisor):
-        with contextlib.suppress(RuntimeError):
-            return x.div_(divisor)
-    return x / divisor
+    return _stored("div_", operator.truediv, x, divisor)
 
 
 def hidden(x, visible):
@@ -104,6 +94,16 @@ def activated(function, x):
     import torch
 
     return getattr(torch.ops.aten, names[0])(x)
+
+
+def _stored(method, function, x, operand):
+    """`x.method(operand)` where `x` may be overwritten, else the function."""
+    is_number = isinstance(operand, (int, float))
+    if _is_allowed(x) if is_number else _is_allowed(x, operand):
+        # Tensors that were expanded refuse, before anything is changed.
+        with contextlib.suppress(RuntimeError):
+            return getattr(x, method)(operand)
+    return function(x, operand)
 
 
 def _is_eager_torch(*tensors):

@@ -26,28 +26,30 @@ def time_in_turns(calls, min_rounds, max_rounds, clock=None):
         Lists of seconds, one for each round, by name.
     """
     clock = clock or time.perf_counter
-    names = list(calls)
-    seconds = {name: [] for name in names}
-    orders = itertools.cycle(_balanced_orders(len(names)))
+    seconds = {name: [] for name in calls}
+    orders = itertools.cycle(_balanced_orders(list(calls)))
     start = time.perf_counter()
     for i in range(max_rounds):
         if i >= min_rounds and time.perf_counter() - start > _SECONDS:
             break
-        for name in (names[k] for k in next(orders)):
+        for name in next(orders):
             before = clock()
             calls[name]()
             seconds[name].append(clock() - before)
     return seconds
 
 
-def _balanced_orders(count):
+def _balanced_orders(names):
     """Orders in which all come after each of the others, and first, as often.
 
     Williams 1949, Australian Journal of Scientific Research A 2, 149.
     """
+    count = len(names)
     there_and_back = [
         k // 2 if k % 2 == 0 else count - (k + 1) // 2 for k in range(count)
     ]
-    orders = [[(k + i) % count for k in there_and_back] for i in range(count)]
+    orders = [
+        [names[(k + i) % count] for k in there_and_back] for i in range(count)
+    ]
     # An odd count needs the way back as well.
     return orders + [order[::-1] for order in orders]

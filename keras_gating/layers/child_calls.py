@@ -54,11 +54,20 @@ def call_in_parts(parent, child, inputs):
     Returns:
         A list of tensors `(…, units)`, and whether only the parent has them.
     """
-    if type(child) is Projection and is_plain(child, parent):
+    if is_plain_projection(child, parent):
         inputs = as_dtype(inputs, child.compute_dtype)
         return child.call_in_parts(inputs), True
     outputs = child(inputs)
     return ops.unstack(outputs, outputs.shape[-2], axis=-2), False
+
+
+def is_plain_projection(child, parent):
+    """Whether what a child returns is a new tensor that only the parent has.
+
+    Layers of other classes may return what they were given, or have children
+    of their own, of which hooks have seen it.
+    """
+    return type(child) is Projection and is_plain(child, parent)
 
 
 def is_plain(child, parent):

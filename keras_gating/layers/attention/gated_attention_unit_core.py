@@ -15,8 +15,7 @@ from keras_gating.layers.attention.gated_attention_unit_weights import (
 )
 from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.child_calls import call_in_parts
-from keras_gating.layers.child_calls import is_plain
-from keras_gating.layers.projection import Projection
+from keras_gating.layers.child_calls import is_plain_projection
 
 # Where the layer is to choose. In blocks of this size the products are about as
 # fast as in one; a gradient takes half as long again, for what it computes
@@ -77,8 +76,7 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         )
         outputs = self._cast(call_child(self, self.output_dense, hidden))
         if self.norm_first:
-            is_own = type(self.output_dense) is Projection
-            if is_own and is_plain(self.output_dense, self):
+            if is_plain_projection(self.output_dense, self):
                 outputs = in_place.total(outputs, inputs)
             else:
                 outputs = outputs + inputs
@@ -131,9 +129,8 @@ class GatedAttentionUnitCore(GatedAttentionUnitWeights):
         if self.norm_first:
             x = call_child(self, self.normalization, inputs)
             x = self._cast(x)
-        parts, are_own = call_in_parts(self, self.hidden_dense, x)
-        value, gate = map(self._cast, parts)
-        del parts
+        (value, gate), are_own = call_in_parts(self, self.hidden_dense, x)
+        value, gate = self._cast(value), self._cast(gate)
         if are_own:
             value = in_place.activated(self.activation, value)
         else:
