@@ -49,6 +49,34 @@ def hidden(x, visible):
     return ops.where(visible, x, ops.zeros((), x.dtype))
 
 
+def overwrite(x, index, new):
+    """Writes `new` into `x` from `index` on along the second axis.
+
+    On torch, and with gradients switched off: other tensors than these two may
+    remember what they were computed from.
+
+    Args:
+        x: tensor, `(B, L, …)`.
+        index: an integer or a scalar tensor.
+        new: `(B, T, …)`.
+
+    Returns:
+        Whether it did. Elsewhere nothing is written.
+    """
+    if not _is_allowed(x, new) or on_torch.is_grad_enabled():
+        return False
+    # A part of one that was expanded may be written into, and changes all.
+    sizes_and_strides = zip(x.shape, x.stride())
+    if any(size > 1 and stride == 0 for size, stride in sizes_and_strides):
+        return False
+    try:
+        x.narrow(1, index, new.shape[1]).copy_(new)
+    except RuntimeError:
+        # So tensors of `torch.inference_mode` do outside of it.
+        return False
+    return True
+
+
 def plus_product(x, a, b):
     """`x + a @ b`, on torch without a pass of its own for the sum."""
     if not _is_eager_torch(x, a, b) or not (
@@ -111,9 +139,9 @@ def _is_eager_torch(*tensors):
 
 
 def _is_allowed(*tensors):
-    if not _is_eager_torch(*tensors) or on_torch.keeps_gradients(*tensors):
+    if keras.config.backend() != "torch":
         return False
-    # Of two dtypes the result has the wider one.
+    # Of two dtypes the result has the wider one; derivatives taken forward
+    # are wrong once an operand is lost.
     is_one_dtype = len({x.dtype for x in tensors}) == 1
-    # Derivatives taken forward are wrong once an operand is lost.
-    return is_one_dtype and not any(map(on_torch.is_transformed, tensors))
+    return is_one_dtype and on_torch.needs_no_gradients(*tensors)

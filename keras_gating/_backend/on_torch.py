@@ -44,8 +44,8 @@ def attention(query, key, value, mask, is_causal):
 
     Args:
         query: `(B, T, heads, D)`, scaled already.
-        key: `(B, S, heads, D)`.
-        value: `(B, S, heads, Dv)`.
+        key: `(B, S, heads, D)`, with fewer heads if `attention_shares_keys`.
+        value: `(B, S, heads, Dv)`, the same.
         mask: tensor that is added to the scores, or `None`.
         is_causal: hide later keys from every query; only without a mask.
 
@@ -63,8 +63,22 @@ def attention(query, key, value, mask, is_causal):
         attn_mask=mask,
         is_causal=is_causal,
         scale=1.0,
+        # Sizes are tensors while torch traces, where all have as many heads.
+        enable_gqa=not is_traced() and key.shape[2] < query.shape[2],
     )
     return context.transpose(1, 2)
+
+
+@functools.cache
+def attention_shares_keys():
+    """Whether the kernel for CPUs takes keys that several heads share.
+
+    Before PyTorch 2.9 another one is taken for these, which keeps all scores.
+    """
+    import torch
+
+    major, minor = torch.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (2, 9)
 
 
 def mean(x, axes):
@@ -156,6 +170,13 @@ def keeps_gradients(*tensors):
     return needed and torch.is_grad_enabled()
 
 
+def is_grad_enabled():
+    """Whether torch may remember what anything is computed from."""
+    import torch
+
+    return torch.is_grad_enabled()
+
+
 def is_eager(*tensors):
     """Whether all are tensors of torch, which computes them here and now."""
     import torch
@@ -168,6 +189,15 @@ def is_eager(*tensors):
 def keeps_plain_gradients(x):
     """Whether torch keeps gradients of a tensor, in its usual way alone."""
     return is_eager(x) and keeps_gradients(x) and not is_transformed(x)
+
+
+def needs_no_gradients(*tensors):
+    """Whether tensors of torch are for their values alone, here and now."""
+    return (
+        is_eager(*tensors)
+        and not keeps_gradients(*tensors)
+        and not any(map(is_transformed, tensors))
+    )
 
 
 def is_transformed(x):

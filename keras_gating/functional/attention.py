@@ -9,6 +9,7 @@ from keras import ops
 from keras_gating import _backend
 from keras_gating.functional import checks
 from keras_gating.functional import cpu_kernels
+from keras_gating.functional import grouped
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import as_float
 from keras_gating.functional.gate import to_float32
@@ -70,8 +71,9 @@ def dot_product_attention(
 
     Args:
         query: `(B, T, heads, D)`, or of higher rank as `layout` says.
-        key: `(B, S, heads, D)`.
-        value: `(B, S, heads, Dv)`.
+        key: `(B, S, heads, D)`, or with fewer heads that divide those of the
+            query: each is that of as many neighbouring heads of the query.
+        value: `(B, S, heads, Dv)`, with the heads of `key`.
         mask: boolean or 0 and 1, `(B, heads, T, S)` or of any shape
             that `AttentionLayout.with_heads` broadcasts to that.
         is_causal: hide later keys from every query, in addition to `mask`.
@@ -120,7 +122,19 @@ def dot_product_attention(
         mask = layout.with_heads(mask)
         checks.broadcasts("mask", mask.shape, "the scores", scores_shape)
     if dropout is None and not return_scores and can_fuse(query, layout):
+        if grouped.fits(query, key, mask, is_causal):
+            context, _ = dot_product_attention(
+                grouped.as_rows(query, key.shape[2]),
+                key,
+                value,
+                mask,
+                scale=scale,
+                flash_attention=flash_attention,
+            )
+            return grouped.as_heads(context, query.shape[2]), None
         form = None if flash_attention else cpu_kernels.choose(query, key)
+        if not cpu_kernels.shares_keys(form):
+            key, value = grouped.repeated(query, key, value)
         if form is not None:
             query = scaled_query(query, scale)
             context = cpu_kernels.attend(
@@ -147,15 +161,17 @@ def dot_product_attention(
         ]
         mask = intersection(mask, layout.with_heads(causal_mask(*shapes)))
     query = scaled_query(query, scale)
+    key, value = grouped.repeated(query, key, value)
     return _explicit(query, key, value, mask, layout, dropout, return_scores)
 
 
 def _scores_shape(query, key, value, layout):
     """The shape of the scores of projected tensors that fit together."""
     shapes = [tuple(x.shape) for x in (query, key, value)]
-    same = (0, *layout.free, layout.rank - 1)
+    same = (0, *layout.free)
     if (
         any(len(shape) != layout.rank + 1 for shape in shapes)
+        or not grouped.divide(shapes[1][-2], shapes[0][-2])
         or not checks.compatible(shapes[1][:-1], shapes[2][:-1])
         or not checks.compatible(shapes[0][-1:], shapes[1][-1:])
         or not all(
@@ -166,7 +182,8 @@ def _scores_shape(query, key, value, layout):
         raise ValueError(
             "`query`, `key` and `value` must have the shapes (B, T, heads, D), "
             "(B, S, heads, D) and (B, S, heads, Dv), or of higher rank as "
-            "`layout` says. Received: query.shape="
+            "`layout` says; `key` and `value` may have fewer heads that divide "
+            "those of `query`. Received: query.shape="
             f"{shapes[0]}, key.shape={shapes[1]}, value.shape={shapes[2]}"
         )
     return layout.scores_shape(shapes[0], shapes[1], shapes[0][-2])

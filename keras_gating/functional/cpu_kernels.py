@@ -66,14 +66,21 @@ def choose(query, key):
     return "by_head" if is_large else "batched"
 
 
+def shares_keys(form):
+    """Whether a form takes keys and values with fewer heads than the query."""
+    # Not in graphs: exporters know the kernel with as many heads of each.
+    is_strided = form == "strided" and not on_torch.is_traced()
+    return is_strided and on_torch.attention_shares_keys()
+
+
 def attend(form, query, key, value, mask=None, is_causal=False):
     """The context `(B, T, heads, Dv)` of queries that are scaled already.
 
     Args:
         form: what `choose` returned.
         query: `(B, T, heads, D)`.
-        key: `(B, S, heads, D)`.
-        value: `(B, S, heads, Dv)`.
+        key: `(B, S, heads, D)`, with fewer heads if the form `shares_keys`.
+        value: `(B, S, heads, Dv)`, the same.
         mask: boolean, broadcasts against `(B, heads, T, S)`, or `None`.
         is_causal: hide later keys from every query, in addition to `mask`.
     """
@@ -125,12 +132,14 @@ def _strided(query, key, value, mask, is_causal):
         if is_causal:
             lengths = (ops.shape(query)[1], ops.shape(key)[1])
             mask, is_causal = _causal(mask, *lengths), False
-        # Of a row without a visible key the kernel has wrong gradients: beside
-        # -1e38 the logarithm of the number of keys is lost. Equal scores of 0
-        # give the same mean.
+        # A query without a visible key may hold NaN; one of zeros scores all
+        # keys alike.
         seeing = ops.any(mask, axis=-1, keepdims=True)
         query = hide(query, _heads_first(seeing))
-        mask = ops.logical_or(mask, ops.logical_not(seeing))
+        if not on_torch.needs_no_gradients(query, key, value):
+            # Of such a row the kernel has wrong gradients: beside -1e38 the
+            # logarithm of the number of keys is lost.
+            mask = ops.logical_or(mask, ops.logical_not(seeing))
         mask = visible_scores(ops.zeros((), query.dtype), mask)
     return on_torch.attention(query, key, value, mask, is_causal)
 

@@ -80,6 +80,50 @@ def quadratic_attention(
     >>> [float(y) for y in context[0, :, 0]]
     [4.0, 4.0, 4.0]
     """
+    return finished_attention(
+        None,
+        {},
+        {},
+        query,
+        key,
+        value,
+        activation,
+        divisor,
+        mask,
+        key_mask,
+        is_causal,
+        offset,
+        position_bias,
+        block_size,
+    )
+
+
+def finished_attention(
+    finish,
+    further_rows,
+    further,
+    query,
+    key,
+    value,
+    activation,
+    divisor,
+    mask,
+    key_mask,
+    is_causal,
+    offset,
+    position_bias,
+    block_size,
+):
+    """What a function makes of the context, block by block if there are blocks.
+
+    Args:
+        finish: `finish(context, **further_rows, **further)` returns a tensor
+            `(B, T, …)`; `None` returns the context.
+        further_rows: tensors `(B, T, …)` by name, of which it gets the rows of
+            the context.
+        further: tensors by name that it gets whole.
+        query: see `quadratic_attention`, and so all others.
+    """
     checks.one_of("activation", activation, ACTIVATIONS)
     checks.divisor("divisor", divisor)
     checks.positive_integer("block_size", block_size, optional=True)
@@ -129,9 +173,15 @@ def quadratic_attention(
         shared["divisor"] = _key_count(key, key_mask)
     rows = {name: x for name, x in rows.items() if x is not None}
     shared = {name: x for name, x in shared.items() if x is not None}
-    function = functools.partial(
-        _attend, (*rows, *shared), activation, is_causal, count_rows
-    )
+    own = (*rows, *shared)
+    attend = functools.partial(_attend, activation, is_causal, count_rows)
+    rows, shared = {**rows, **further_rows}, {**shared, **further}
+
+    def function(*tensors):
+        named = dict(zip((*rows, *shared), tensors))
+        context = attend({name: named.pop(name) for name in own})
+        return context if finish is None else finish(context, **named)
+
     length = known_size(query)
     if block_size is not None and length is not None and length > block_size:
         return map_row_blocks(
@@ -219,9 +269,8 @@ def _seen_count(key, key_mask, positions, offset):
     return ops.expand_dims(ops.take(count, last, axis=1), -1)
 
 
-def _attend(names, activation, is_causal, count_rows, *tensors):
+def _attend(activation, is_causal, count_rows, x):
     """Attention of some rows, their divisor counted here or given."""
-    x = dict(zip(names, tensors))
     query, key, positions = x["query"], x["key"], x["positions"][0]
     scores = to_float32(ops.einsum("btd,bsd->bts", query, key))
     num_queries, num_keys = ops.shape(query)[1], ops.shape(key)[1]

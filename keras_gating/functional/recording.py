@@ -89,6 +89,11 @@ def record(owner, path, activation, values, mask=None):
         observer(seen)
 
 
+def is_observed():
+    """Whether somebody wants to see gates."""
+    return bool(_observers())
+
+
 def _observers():
     """Observers of the contexts that `record_into(None)` does not stop."""
     found = []

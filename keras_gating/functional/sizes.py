@@ -29,6 +29,8 @@ def module_for(*sizes):
     return np if all(map(checks.is_integer, sizes)) else ops
 
 
-def positions(size):
-    """The numbers from 0 to before `size`, of NumPy where it may be."""
-    return module_for(size).arange(size, dtype="int32")
+def positions(size, first=0):
+    """`size` whole numbers from `first` on, of NumPy where it may be."""
+    numbers = module_for(size, first).arange(size, dtype="int32")
+    starts_at_zero = checks.is_integer(first) and first == 0
+    return numbers if starts_at_zero else numbers + first

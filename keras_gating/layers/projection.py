@@ -54,6 +54,16 @@ def dense(free, bound, output_shape, use_bias, name, split_axis=None, **kwargs):
     return layer
 
 
+def linear(inputs, kernel, bias):
+    """`inputs @ kernel + bias`, for a kernel `(D, units)`; the bias may be
+    `None`.
+    """
+    if keras.config.backend() == "torch":
+        return on_torch.linear(inputs, kernel, bias)
+    outputs = ops.matmul(inputs, kernel)
+    return outputs if bias is None else outputs + bias
+
+
 def _is_mistaken_for_channels(bias_shape):
     """Whether Keras may add a bias of this shape along another axis.
 
@@ -87,7 +97,7 @@ class Projection(keras.layers.EinsumDense):
     def call(self, inputs, training=None):
         backend = keras.config.backend()
         if backend == "torch":
-            return self._linear(inputs, *self._kernel_and_bias())
+            return self._linear(inputs, *self.kernel_and_bias())
         if self.bias is None or backend == "jax":
             return super().call(inputs)
         # Not `ops.add`, even where it adds along the right axis: LiteRT cannot
@@ -95,7 +105,8 @@ class Projection(keras.layers.EinsumDense):
         outputs = ops.einsum(self.equation, inputs, self.kernel)
         return self.activation(outputs + ops.convert_to_tensor(self.bias))
 
-    def _kernel_and_bias(self):
+    def kernel_and_bias(self):
+        """The tensors that `call` multiplies with and adds, or `None`."""
         # With LoRA the kernel is no variable, but a sum.
         return [getattr(w, "value", w) for w in (self.kernel, self.bias)]
 
@@ -120,7 +131,7 @@ class Projection(keras.layers.EinsumDense):
         Args:
             inputs: `(…, D)`, for a kernel `(D, parts, units)`.
         """
-        kernel, bias = self._kernel_and_bias()
+        kernel, bias = self.kernel_and_bias()
         depth, parts, units = kernel.shape
         if keras.config.backend() != "torch":
             flat = ops.reshape(inputs, (-1, depth))

@@ -50,6 +50,7 @@ class KerasMaskAttention(KerasRowsAttention):
         gate_input=None,
         cache=None,
         cache_update_index=None,
+        donate_cache=False,
     ):
         query_mask = _keras.get_keras_mask(query)
         for x in (query, value, key):
@@ -69,6 +70,7 @@ class KerasMaskAttention(KerasRowsAttention):
             gate_input=gate_input,
             cache=cache,
             cache_update_index=cache_update_index,
+            donate_cache=donate_cache,
         )
 
 

@@ -1,9 +1,11 @@
 from keras import ops
 
-from keras_gating import functional
 from keras_gating.functional import masks
+from keras_gating.functional import rotary
 from keras_gating.functional.gate import as_dtype
 from keras_gating.functional.gate import gated
+from keras_gating.functional.sizes import known_size
+from keras_gating.functional.sizes import positions
 from keras_gating.layers.attention.attention_weights import AttentionWeights
 from keras_gating.layers.child_calls import call_child
 
@@ -41,22 +43,32 @@ class AttentionHeads(AttentionWeights):
             self.value_gate, value, inputs[2], training, source_mask
         )
         if self._rotary_width:
-            axis = self.layout.axes[0]
-            query, key = (
-                functional.apply_rotary(
-                    x,
-                    ops.arange(ops.shape(x)[axis], dtype="int32") + offset,
-                    self.rope_max_wavelength,
-                    self._rotary_width,
-                    axis,
-                )
-                for x in (query, key)
-            )
+            query, key = self._rotated(query, key, offset)
         return query, key, value
 
-    def _repeat(self, x):
-        repeats = self.num_heads // self.num_groups
-        return x if repeats == 1 else ops.repeat(x, repeats, axis=-2)
+    def _rotated(self, query, key, offset):
+        """Rotary embedding, whose table serves both if they are as long."""
+        axis = self.layout.axes[0]
+
+        def table(x):
+            return rotary.table(
+                positions(ops.shape(x)[axis], offset),
+                self.rope_max_wavelength,
+                self._rotary_width,
+                len(x.shape) - axis - 2,
+                x.dtype,
+            )
+
+        length = known_size(query, axis)
+        tables = [table(query)]
+        is_shared = length is not None and length == known_size(key, axis)
+        # A policy map may give a child that normalizes or gates another dtype.
+        if not is_shared or query.dtype != key.dtype:
+            tables.append(table(key))
+        return (
+            rotary.rotated(query, *tables[0]),
+            rotary.rotated(key, *tables[-1]),
+        )
 
     def _from_heads(self, context, zeroed, gate_query, query_mask, training):
         """From the context to the output; `zeroed` masks rows to be zero."""

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_gating import _backend
+from keras_gating._backend import in_place
 from keras_gating.functional import checks
 
 
@@ -46,6 +47,22 @@ def check(cache, index, layer, query_shape):
             f"{length} positions of this call in a cache of {max_length}. "
             f"Received: cache_update_index={position}"
         )
+
+
+def check_companions(cache, index, donate_cache):
+    """Raises for what has a meaning beside a cache alone."""
+    checks.boolean("donate_cache", donate_cache)
+    if cache is not None:
+        return
+    for name, given in (
+        ("cache_update_index", index),
+        ("donate_cache", donate_cache or None),
+    ):
+        if given is not None:
+            raise ValueError(
+                f"`{name}` has no effect without `cache`. Received: "
+                f"{name}={given}"
+            )
 
 
 def check_nest(cache, index, names, floats=("key", "value")):
@@ -115,26 +132,27 @@ def as_offset(index):
     return ops.cast(ops.convert_to_tensor(index), "int32")
 
 
-def write_mask(cache, index, mask, query):
+def write_mask(cache, index, mask, query, is_donated=False):
     """A new cache that remembers which of the new positions are padding.
 
     Args:
-        cache: the cache before; it is not modified.
+        cache: the cache before; not modified unless it is donated.
         index: first position to write, an integer or a scalar tensor.
         mask: boolean `(B, T)`, False at padding, or `None`.
         query: `(B, T, d)`, for its shape.
+        is_donated: whether the new one may take the memory of the one before.
     """
     if mask is None:
         mask = ops.ones(ops.shape(query)[:2], "bool")
-    return {**cache, "mask": _write(cache["mask"], index, mask)}
+    return {**cache, "mask": _write(cache["mask"], index, mask, is_donated)}
 
 
-def write(cache, index, key, value):
+def write(cache, index, key, value, is_donated=False):
     """A new cache with these keys and values written at `index`."""
     return {
         **cache,
-        "key": _write(cache["key"], index, key),
-        "value": _write(cache["value"], index, value),
+        "key": _write(cache["key"], index, key, is_donated),
+        "value": _write(cache["value"], index, value, is_donated),
     }
 
 
@@ -151,9 +169,11 @@ def new_slots(visible, index, query):
     return ops.expand_dims(ops.slice(visible, start, (count, length, 1)), -1)
 
 
-def _write(old, index, new):
+def _write(old, index, new, is_donated):
+    new = ops.cast(new, old.dtype)
+    if is_donated and in_place.overwrite(old, index, new):
+        return old
     if keras.backend.backend() == "numpy":
         old = ops.copy(old)  # its `slice_update` works in place
-    new = ops.cast(new, old.dtype)
     start = (0, index, *[0] * (len(old.shape) - 2))
     return ops.slice_update(old, start, new)

@@ -124,6 +124,10 @@ class GatedAttention(AttentionCore):
         cache_update_index: position of the first query of this call. A value
             past the end is an error where it can be read; in a compiled
             function it must fit (JAX and TensorFlow clamp it).
+        donate_cache: whether the memory of `cache` may hold the new one, so
+            that the one that was passed is lost. PyTorch then writes in place,
+            with gradients switched off and outside of compiled functions; JAX
+            is told by `donate_argnums` of `jax.jit`, others copy.
 
     Returns:
         The output `(B, T, d)`; with scores `(output, scores)`; with a cache

@@ -95,6 +95,8 @@ class GatedAttentionUnit(GatedAttentionUnitCore):
             it needs `use_causal_mask`, and its size is constant.
         cache_update_index: position of the first token of `inputs`. In a
             compiled function it is not checked.
+        donate_cache: whether the memory of `cache` may hold the next, as in
+            `GatedAttention`. The state that `chunk_size` has is made anew.
 
     Returns:
         A tensor of the shape of `inputs`; with `cache`, this and the next

@@ -103,6 +103,7 @@ def check_call(
     use_causal_mask,
     cache,
     cache_update_index,
+    donate_cache,
 ):
     """Raises unless the arguments of a call fit together and the weights."""
     checks.boolean("use_causal_mask", use_causal_mask)
@@ -116,14 +117,10 @@ def check_call(
                 f"{(batch_size, length)}. Received: mask.shape={mask_shape}"
             )
     num_keys = length
+    kv_cache.check_companions(cache, cache_update_index, donate_cache)
     if cache is not None:
         num_keys = _check_cache(
             layer, inputs_shape, use_causal_mask, cache, cache_update_index
-        )
-    elif cache_update_index is not None:
-        raise ValueError(
-            "`cache_update_index` has no effect without `cache`. Received: "
-            f"cache_update_index={cache_update_index}"
         )
     if attention_mask is None:
         return

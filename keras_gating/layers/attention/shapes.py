@@ -18,6 +18,7 @@ def check_call(
     gate_input,
     cache,
     cache_update_index,
+    donate_cache,
 ):
     """Raises unless the arguments of a call fit together and the weights.
 
@@ -36,15 +37,11 @@ def check_call(
         if mask is not None:
             checks.padding_mask(f"{name}_mask", mask, inputs[name], name)
     source_shape = key.shape
+    kv_cache.check_companions(cache, cache_update_index, donate_cache)
     if cache is not None:
         check_cache(layout, query.shape, value.shape)
         kv_cache.check(cache, cache_update_index, layer, query.shape)
         source_shape = cache["key"].shape
-    elif cache_update_index is not None:
-        raise ValueError(
-            "`cache_update_index` has no effect without `cache`. Received: "
-            f"cache_update_index={cache_update_index}"
-        )
     scores_shape = layout.scores_shape(
         query.shape, source_shape, layer.num_heads
     )

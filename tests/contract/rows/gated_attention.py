@@ -197,6 +197,7 @@ SELF_ATTENTION_OPTIONS = (
             "attention_mask": Tensor((2, 1, 5, 17), "bool"),
             "return_attention_scores": True,
             "use_causal_mask": True,
+            "donate_cache": True,
         },
     ),
     Option("causal", {"use_causal_mask": True}),

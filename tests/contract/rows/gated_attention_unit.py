@@ -107,6 +107,7 @@ def gated_attention_unit_cases():
                     np.array(3, "int32"),
                     attention_mask=Tensor((2, 1, 5, 17), "bool"),
                     use_causal_mask=True,
+                    donate_cache=True,
                 ),
             ),
         ),
@@ -121,7 +122,11 @@ def gated_attention_unit_cases():
             Option("cache", with_cache(0, use_causal_mask=True)),
             Option(
                 "cache_tensor_index",
-                with_cache(np.array(0, "int32"), use_causal_mask=True),
+                with_cache(
+                    np.array(0, "int32"),
+                    use_causal_mask=True,
+                    donate_cache=True,
+                ),
             ),
         ),
     )

@@ -143,3 +143,27 @@ def test_second_derivatives_inside_a_compiled_function(call, use_gate):
     with functional.explicit_attention():
         actual = _backend.compiled(second)(tensor(x), tensor(direction))
     assert_close(actual, expected, 1e-4)
+
+
+@pytest.mark.parametrize("child", ["query_norm", "key_norm"])
+def test_rotary_embedding_of_two_dtypes(child):
+    """A policy map may let query and key be normalized in different ones."""
+    x = normal(1, 600, 8)
+    arguments = {
+        "query_key_normalization": "rms",
+        "rope_max_wavelength": 1e4,
+        "name": "layer",
+    }
+    policy = keras.dtype_policies.DTypePolicyMap(
+        default_policy="float32",
+        policy_map={f"layer/{child}": keras.DTypePolicy("mixed_bfloat16")},
+    )
+    layer = attention(x, x, **arguments, dtype=policy)
+    plain = attention(x, x, **arguments)
+    plain.set_weights(layer.get_weights())
+    assert_close(layer(x, x), plain(x, x), 1e-2)
+    query, key = (tensor(normal(1, 600, 2, 4)) for _ in range(2))
+    narrow = keras.ops.cast(query, "bfloat16")
+    _, actual = layer._rotated(narrow, key, 0)
+    _, expected = layer._rotated(key, key, 0)
+    assert_close(actual, expected, 1e-6)

@@ -115,13 +115,21 @@ def test_no_tensor_stays_on_the_layer(use_gate):
 
 @torch_only
 @gated_and_ungated
-@pytest.mark.parametrize("way", ["plain", "causal", "padded", "mask"])
+@pytest.mark.parametrize("way", ["plain", "causal", "padded", "mask", "rotary"])
 def test_one_graph_under_torch_compile(way, use_gate):
     import torch
 
     x = normal(2, 5, 8)
+    arguments = {}
+    if way == "rotary":
+        arguments = {
+            "num_heads": 4,
+            "num_key_value_heads": 2,
+            "rope_max_wavelength": 100.0,
+        }
     call = {
         "plain": {},
+        "rotary": {"use_causal_mask": True},
         "causal": {"use_causal_mask": True},
         "padded": {
             "query_mask": tensor(np.array([[1, 1, 1, 0, 0]] * 2, bool)),
@@ -129,16 +137,60 @@ def test_one_graph_under_torch_compile(way, use_gate):
         },
         "mask": {"attention_mask": tensor(np.tril(np.ones((5, 5), bool)))},
     }[way]
-    layer = attention(x, x, use_gate=use_gate)
+    layer = attention(x, x, use_gate=use_gate, **arguments)
 
     def f(x):
         return layer(x, x, **call)
 
+    kernels = []
+
+    def backend(graph, inputs):
+        kernels.extend(
+            node
+            for node in graph.graph.nodes
+            if "scaled_dot_product" in str(node.target)
+        )
+        return graph
+
     torch._dynamo.reset()
     x = tensor(x)
     # With `fullgraph`, a graph that breaks is an error.
-    compiled = torch.compile(f, fullgraph=True, backend="eager")
+    compiled = torch.compile(f, fullgraph=True, backend=backend)
     assert_close(compiled(x), f(x), 1e-6)
+    # Causality alone needs no mask, in a graph either.
+    (kernel,) = kernels
+    is_causal = kernel.kwargs.get("is_causal", False)
+    assert is_causal == ("use_causal_mask" in call)
+    has_mask = kernel.kwargs.get("attn_mask") is not None
+    assert has_mask == (way in ("padded", "mask"))
+
+
+@torch_only
+def test_a_step_of_decoding_is_one_graph():
+    import torch
+
+    x = normal(2, 1, 8)
+    layer = attention(
+        x, x, num_heads=4, num_key_value_heads=2, rope_max_wavelength=100.0
+    )
+
+    def step(x, cache, index):
+        return layer(
+            x,
+            x,
+            use_causal_mask=True,
+            cache=cache,
+            cache_update_index=index,
+            donate_cache=True,
+        )
+
+    torch._dynamo.reset()
+    x, index = tensor(x), torch.tensor(3)
+    compiled = torch.compile(step, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        actual, _ = compiled(x, layer.init_cache(2, 6), index)
+        expected, _ = step(x, layer.init_cache(2, 6), index)
+    assert_close(actual, expected, 1e-6)
 
 
 @gated_and_ungated

@@ -7,6 +7,7 @@ import pytest
 
 from keras_gating import _backend
 from keras_gating import functional
+from keras_gating.diagnostics import record_gates
 from keras_gating.functional import quadratic
 from keras_gating.functional import relative_position
 from tests.gradients import gradients
@@ -97,16 +98,64 @@ def test_training_step_compiled():
 def test_automatic_blocks(monkeypatch):
     """Beyond length 2048, in blocks of at most 256."""
     sizes = []
+    map_row_blocks = quadratic.map_row_blocks
 
-    def record(*args, block_size=None, **kwargs):
+    def record(function, rows, shared, block_size):
         sizes.append(block_size)
-        return kwargs.pop("value", args[2])
+        return map_row_blocks(function, rows, shared, block_size)
 
-    monkeypatch.setattr(functional, "quadratic_attention", record)
+    monkeypatch.setattr(quadratic, "map_row_blocks", record)
     layer = unit(X, expansion_factor=0.5)
     for length in (2048, 2049):
         layer(normal(1, length, 6))
-    assert sizes == [None, 256]
+    assert sizes == [256]
+
+
+def rows_of_gates(layer, monkeypatch):
+    """Collects the numbers of rows that gates of a unit are made for."""
+    rows = []
+    finished = layer._finished
+
+    def record(context, source, *args, **kwargs):
+        rows.append(source.shape[1])
+        return finished(context, source, *args, **kwargs)
+
+    monkeypatch.setattr(layer, "_finished", record)
+    return rows
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_gates_are_made_block_by_block(norm_first, monkeypatch):
+    layer = unit(X, block_size=4, norm_first=norm_first)
+    rows = rows_of_gates(layer, monkeypatch)
+    layer(X)
+    # Traced once by some backends.
+    assert set(rows) == {4}
+
+
+@pytest.mark.parametrize("reason", ["recorded", "dropout", "regularized"])
+def test_who_looks_inside_gets_the_whole(reason, monkeypatch):
+    import keras
+
+    arguments = {"dropout": 0.5} if reason == "dropout" else {}
+    layer = unit(X, block_size=4, **arguments)
+    rows = rows_of_gates(layer, monkeypatch)
+    whole = unit(X, block_size=None)
+    whole.set_weights(layer.get_weights())
+    expected = to_numpy(whole(X))
+    if reason == "recorded":
+        with record_gates(layer) as record:
+            output = layer(X)
+        (values,) = record.values()
+        assert values.calls[0].shape == (2, 11, layer.hidden_dim)
+        assert_close(output, expected, 1e-5)
+    elif reason == "dropout":
+        assert np.abs(to_numpy(layer(X, training=True)) - expected).max() > 1e-3
+    else:
+        layer.output_dense.activity_regularizer = keras.regularizers.L2(0.1)
+        assert_close(layer(X), expected, 1e-5)
+        assert len(layer.losses) == 1
+    assert not rows
 
 
 def test_automatic_blocks_equal_the_whole():

@@ -121,7 +121,8 @@ CHUNKED = {"chunk_size": 3, "position": "t5"}
 
 @only_torch
 @pytest.mark.parametrize(
-    ("arguments", "dynamic"), [({}, False), ({}, True), (CHUNKED, False)]
+    ("arguments", "dynamic"),
+    [({}, False), ({"position": "rope"}, True), (CHUNKED, False)],
 )
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_one_graph_under_torch_compile(arguments, dynamic, is_causal):
