@@ -75,8 +75,8 @@ def copy_weights(layer, weights, layout, prefix=""):
 
     * `"keras"`: `keras.layers.MultiHeadAttention` and `GroupQueryAttention`,
       with `use_gate` or without; `GatedAttention`.
-    * `"qwen3_next"`: the attention of Qwen3-Next in transformers;
-      `GatedAttention`.
+    * `"qwen3_next"`: the attention of Qwen3-Next in transformers, and that of
+      Qwen3.5 on text; `GatedAttention`.
     * `"llama_mlp"`: `gate_proj`, `up_proj`, `down_proj` of Llama, Gemma and
       others; `"t5_mlp"`: `wi_0`, `wi_1`, `wo`; timm's `"timm_glu_mlp"`,
       `"timm_swiglu_packed"` (the same names, gate first) and `"timm_swiglu"`;
