@@ -19,6 +19,7 @@ TITLES = {
     "feedforward": "Gated feed-forward layers",
     "gau": "Gated attention unit",
     "imports": "Import",
+    "qwen": "Gated attention of Qwen",
 }
 
 
