@@ -31,6 +31,8 @@ def is_array(x):
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="torch.compile is torch's own")
+# The compiler makes an instance of every function with a gradient of its own.
+@pytest.mark.filterwarnings("ignore:.*Function.* should not be instantiated")
 @pytest.mark.parametrize(**by_case(ONE_EACH))
 def test_one_graph_under_torch_compile(case):
     """With `fullgraph` a graph that breaks is an error."""

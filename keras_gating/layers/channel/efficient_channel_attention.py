@@ -6,10 +6,14 @@ from keras import initializers
 from keras import ops
 from keras import regularizers
 
+from keras_gating._backend import on_torch
 from keras_gating.functional import checks
+from keras_gating.functional.gate import as_dtype
+from keras_gating.functional.gate import to_float32
 from keras_gating.functional.pooling import position_mean
 from keras_gating.layers.channel.base import FeatureMapGate
 from keras_gating.layers.child_calls import call_child
+from keras_gating.layers.child_calls import is_plain
 from keras_gating.layers.trainable_flags import inherit_trainable
 
 
@@ -143,12 +147,7 @@ class ECA(FeatureMapGate):
         axes = self._position_axes(rank)
         visible = self._visible(inputs, mask)
         mean = position_mean(inputs, axes, visible)
-        signal = ops.expand_dims(mean, -1)
-        if self.padding == "circular":
-            signal = self._wrapped(signal)
-        logits = ops.squeeze(
-            call_child(self, self.convolution, signal), axis=-1
-        )
+        logits = self._convolved(mean)
         return self._apply(inputs, self._spread(logits, rank), visible)
 
     def get_config(self):
@@ -163,6 +162,27 @@ class ECA(FeatureMapGate):
             "kernel_constraint": constraints.serialize(self.kernel_constraint),
         }
         return {**super().get_config(), **config}
+
+    def _convolved(self, signal):
+        """The convolution along the channels, `(B, C)` from `(B, C)`."""
+        if self.padding == "circular":
+            signal = self._wrapped(signal)
+        # OpenVINO knows the convolution, but not the windows.
+        if (
+            keras.config.backend() == "torch"
+            and not on_torch.is_jit_traced()
+            and is_plain(self.convolution, self)
+        ):
+            kernel = ops.reshape(self.convolution.kernel, (-1,))
+            margin = kernel.shape[0] // 2 if self.padding == "zero" else 0
+            # A convolution in half precision adds in float32 too.
+            outputs = on_torch.single_convolution(
+                to_float32(signal), to_float32(kernel), margin
+            )
+            return as_dtype(outputs, signal.dtype)
+        signal = ops.expand_dims(signal, -1)
+        outputs = call_child(self, self.convolution, signal)
+        return ops.squeeze(outputs, axis=-1)
 
     def _wrapped(self, signal):
         channels = signal.shape[1]

@@ -179,10 +179,8 @@ class SpatialGate(FeatureMapGate):
             maps = [mean, maximum]
         else:
             maps = [maximum, mean]
-        axis = self._map_axis
-        maps = ops.stack(maps, axis=axis)
-        logits = call_child(self, self.convolution, maps)
-        logits = ops.squeeze(logits, axis=axis)
+        logits = call_child(self, self.convolution, self._stacked(maps))
+        logits = ops.squeeze(logits, axis=self._map_axis)
         if self.normalization is not None:
             seen = None if visible is None else ops.squeeze(visible, channel)
             logits = call_child(
@@ -195,6 +193,14 @@ class SpatialGate(FeatureMapGate):
             logits = ops.squeeze(logits, axis=-1)
         logits = ops.expand_dims(logits, channel)
         return self._apply(inputs, logits, visible, visible, overwrite)
+
+    def _stacked(self, maps):
+        axis = self._map_axis
+        if axis == -1 or self.compute_dtype not in ("float32", "bfloat16"):
+            return ops.stack(maps, axis=axis)
+        # In other dtypes torch has no gradient of the kernel in this order, in
+        # which the backward pass takes a quarter of the time.
+        return ops.moveaxis(ops.stack(maps, axis=-1), -1, axis)
 
     def get_config(self):
         config = {

@@ -218,3 +218,30 @@ def test_equal_maxima_have_one_gradient():
     expected = np.zeros_like(x)
     expected[0, 0, 0, 0] = expected[0, 1, 1, 1] = 1.0
     np.testing.assert_array_equal(gradient, expected)
+
+
+@pytest.mark.skipif(
+    keras.config.backend() != "torch", reason="torch.compile is torch's own"
+)
+# The compiler makes an instance of every function with a gradient of its own.
+@pytest.mark.filterwarnings("ignore:.*Function.* should not be instantiated")
+@pytest.mark.parametrize("axes", [(1, 2), (3,), (1,)])
+def test_equal_maxima_have_the_same_gradient_compiled(axes):
+    import torch
+
+    torch._dynamo.reset()
+    x = np.random.default_rng(0).integers(0, 3, (2, 3, 4, 5))
+
+    def gradient(function):
+        inputs = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+        (function(inputs) ** 2).sum().backward()
+        return to_numpy(inputs.grad)
+
+    def maximum(inputs):
+        return position_max(inputs, axes)
+
+    compiled = torch.compile(maximum, backend="aot_eager", fullgraph=True)
+    expected = gradient(maximum)
+    is_maximum = x == x.max(axes, keepdims=True)
+    assert np.count_nonzero(expected) < np.count_nonzero(is_maximum)
+    np.testing.assert_array_equal(gradient(compiled), expected)
