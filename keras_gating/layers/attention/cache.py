@@ -149,6 +149,8 @@ def write_mask(cache, index, mask, query, is_donated=False):
 
 def write(cache, index, key, value, is_donated=False):
     """A new cache with these keys and values written at `index`."""
+    # One tensor of zeros may stand for both in a cache made by hand.
+    is_donated = is_donated and cache["key"] is not cache["value"]
     return {
         **cache,
         "key": _write(cache["key"], index, key, is_donated),

@@ -52,10 +52,10 @@ def snapshot(cache):
     return [to_numpy(leaf) for leaf in keras.tree.flatten(cache)]
 
 
-def decode(layer, x, prefill, room=ROOM, **call):
+def decode(layer, x, prefill, room=ROOM, cache=None, **call):
     """Outputs of a prefill and of single tokens, joined."""
     call = {"use_causal_mask": True, **call}
-    cache = layer.init_cache(x.shape[0], room)
+    cache = cache or layer.init_cache(x.shape[0], room)
     outputs = []
     starts = [*([0] if prefill else []), *range(prefill, x.shape[1])]
     for start in starts:

@@ -153,6 +153,16 @@ def test_an_expanded_cache_is_not_written_into(make, axis):
     assert not any(x.any() for x in snapshot(shared))
 
 
+def test_one_tensor_for_keys_and_values():
+    layer = attention(X, X)
+    expected = layer(X, X, use_causal_mask=True)
+    cache = layer.init_cache(2, ROOM)
+    cache["value"] = cache["key"]
+    with _backend.no_gradients():
+        actual = decode(layer, X, 0, cache=cache, donate_cache=True)
+    assert_close(actual, expected, 1e-5)
+
+
 @both
 @pytest.mark.parametrize(
     "call, match",
