@@ -128,12 +128,13 @@ def first_maximum(x, axes):
     if not keeps_gradients(x):
         # Takes a tenth of the time, and shares gradients among equal maxima.
         return torch.amax(x, dim=axes)
-    x = x.flatten(axes[0], axes[-1])
+    axis = axes[0] % x.ndim
+    x = x.flatten(axis, axes[-1])
     if torch.compiler.is_dynamo_compiling():
         from keras_gating._backend import first_maximum as compiled
 
-        return compiled.FirstMaximum.apply(x, axes[0])
-    return torch.max(x, dim=axes[0]).values
+        return compiled.FirstMaximum.apply(x, axis)
+    return torch.max(x, dim=axis).values
 
 
 def relu2(x):

@@ -225,7 +225,7 @@ def test_equal_maxima_have_one_gradient():
 )
 # The compiler makes an instance of every function with a gradient of its own.
 @pytest.mark.filterwarnings("ignore:.*Function.* should not be instantiated")
-@pytest.mark.parametrize("axes", [(1, 2), (3,), (1,)])
+@pytest.mark.parametrize("axes", [(1, 2), (3,), (1,), (-2, -1)])
 def test_equal_maxima_have_the_same_gradient_compiled(axes):
     import torch
 
