@@ -121,14 +121,14 @@ def first_maximum(x, axes):
 
     Args:
         x: tensor.
-        axes: neighbouring axes, in order.
+        axes: neighbouring axes, in order, counted from the front.
     """
     import torch
 
     if not keeps_gradients(x):
         # Takes a tenth of the time, and shares gradients among equal maxima.
         return torch.amax(x, dim=axes)
-    axis = axes[0] % x.ndim
+    axis = axes[0]
     x = x.flatten(axis, axes[-1])
     if torch.compiler.is_dynamo_compiling():
         from keras_gating._backend import first_maximum as compiled

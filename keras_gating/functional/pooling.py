@@ -54,6 +54,7 @@ def position_max(x, axes, mask=None):
         mask: boolean, broadcasts against `x`; False positions do not count.
             The maximum of no position is 0.
     """
+    axes = tuple(axis % len(x.shape) for axis in axes)
     if mask is not None:
         x = ops.where(mask, x, ops.cast(float("-inf"), x.dtype))
     if keras.config.backend() == "torch":

@@ -201,12 +201,13 @@ def test_keras_mask_reaches_both_gates_of_cbam():
     assert_close(result[1:, :2], alone, 1e-6)
 
 
-def test_equal_maxima_have_one_gradient():
+@pytest.mark.parametrize("axes", [(1, 2), (-3, -2)])
+def test_equal_maxima_have_one_gradient(axes):
     """It goes to the first, and sums to that of the maximum."""
 
     class Maximum(keras.layers.Layer):
         def call(self, inputs):
-            return position_max(inputs, (1, 2))
+            return position_max(inputs, axes)
 
     x = np.zeros((1, 2, 3, 2), "float32")
     x[0, 1, 1, 1] = x[0, 1, 2, 1] = 5.0
