@@ -63,18 +63,25 @@ def overwrite(x, index, new):
     Returns:
         Whether it did. Elsewhere nothing is written.
     """
-    if not _is_allowed(x, new) or on_torch.is_grad_enabled():
+    if (
+        not _is_allowed(x, new)
+        or on_torch.is_grad_enabled()
+        or not on_torch.is_writable(x)
+    ):
         return False
-    # A part of one that was expanded may be written into, and changes all.
-    sizes_and_strides = zip(x.shape, x.stride())
-    if any(size > 1 and stride == 0 for size, stride in sizes_and_strides):
-        return False
-    try:
-        x.narrow(1, index, new.shape[1]).copy_(new)
-    except RuntimeError:
-        # So tensors of `torch.inference_mode` do outside of it.
-        return False
+    x.narrow(1, index, new.shape[1]).copy_(new)
     return True
+
+
+def may_overlap(x, y):
+    """Whether what is written into one tensor of torch may be in the other."""
+    if keras.config.backend() != "torch":
+        return False
+    if not on_torch.needs_no_gradients(x, y):
+        # Neither is overwritten.
+        return False
+    (first, end), (other_first, other_end) = map(on_torch.memory, (x, y))
+    return first < other_end and other_first < end
 
 
 def plus_product(x, a, b):

@@ -234,6 +234,32 @@ def needs_no_gradients(*tensors):
     )
 
 
+def is_writable(x):
+    """Whether a tensor may be stored into, and each number has its own place.
+
+    Tensors of `torch.inference_mode` refuse it outside. Expanded ones, and
+    windows that overlap, have several numbers in one place.
+    """
+    import torch
+
+    if x.is_inference() and not torch.is_inference_mode_enabled():
+        return False
+    extent = 1
+    for stride, size in sorted(zip(x.stride(), x.shape)):
+        if size > 1 and stride < extent:
+            return False
+        extent = max(extent, stride * size)
+    return True
+
+
+def memory(x):
+    """The first address of a tensor, and that after its last number."""
+    if x.numel() == 0:
+        return 0, 0
+    steps = ((size - 1) * stride for size, stride in zip(x.shape, x.stride()))
+    return x.data_ptr(), x.data_ptr() + (sum(steps) + 1) * x.element_size()
+
+
 def is_transformed(x):
     """Whether derivatives may be taken forward, or by `torch.func`."""
     import torch

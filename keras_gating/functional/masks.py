@@ -45,6 +45,11 @@ def as_boolean_mask(mask, name="attention_mask"):
     return ops.cast(mask, "bool")
 
 
+def optional_boolean_mask(mask, name="attention_mask"):
+    """What `as_boolean_mask` returns, and `None` for `None`."""
+    return None if mask is None else as_boolean_mask(mask, name)
+
+
 def check_attention_mask(mask_shape, scores_shape, num_axes=1):
     """Raises unless a mask of this shape applies to scores of that shape.
 

@@ -81,30 +81,25 @@ def quadratic_attention(
     [4.0, 4.0, 4.0]
     """
     return finished_attention(
-        None,
-        {},
-        {},
         query,
         key,
         value,
-        activation,
-        divisor,
-        mask,
-        key_mask,
-        is_causal,
-        offset,
-        position_bias,
-        block_size,
+        activation=activation,
+        divisor=divisor,
+        mask=mask,
+        key_mask=key_mask,
+        is_causal=is_causal,
+        offset=offset,
+        position_bias=position_bias,
+        block_size=block_size,
     )
 
 
 def finished_attention(
-    finish,
-    further_rows,
-    further,
     query,
     key,
     value,
+    *,
     activation,
     divisor,
     mask,
@@ -113,17 +108,26 @@ def finished_attention(
     offset,
     position_bias,
     block_size,
+    finish=None,
+    further_rows=None,
+    further=None,
 ):
     """What a function makes of the context, block by block if there are blocks.
 
+    The first arguments are those of `quadratic_attention`.
+
     Args:
         finish: `finish(context, **further_rows, **further)` returns a tensor
-            `(B, T, …)`; `None` returns the context.
+            `(B, T, …)`; `None` returns the context. Where it is computed again
+            for gradients, these reach no other tensors than its arguments.
         further_rows: tensors `(B, T, …)` by name, of which it gets the rows of
             the context.
         further: tensors by name that it gets whole.
-        query: see `quadratic_attention`, and so all others.
+
+    Returns:
+        What `finish` returns for all rows, or the context `(B, T, E)`.
     """
+    further_rows, further = further_rows or {}, further or {}
     checks.one_of("activation", activation, ACTIVATIONS)
     checks.divisor("divisor", divisor)
     checks.positive_integer("block_size", block_size, optional=True)

@@ -7,7 +7,6 @@ from keras_gating.functional.sizes import known_size
 from keras_gating.layers.attention import cache as kv_cache
 from keras_gating.layers.attention import shapes
 from keras_gating.layers.attention.attention_product import AttentionProduct
-from keras_gating.layers.attention.attention_product import boolean_mask
 
 
 class AttentionCore(AttentionProduct):
@@ -45,12 +44,12 @@ class AttentionCore(AttentionProduct):
             cache_update_index,
             donate_cache,
         )
-        query_mask = boolean_mask("query_mask", query_mask)
+        query_mask = masks.optional_boolean_mask(query_mask, "query_mask")
         source_mask = masks.intersection(
-            boolean_mask("value_mask", value_mask),
-            boolean_mask("key_mask", key_mask),
+            masks.optional_boolean_mask(value_mask, "value_mask"),
+            masks.optional_boolean_mask(key_mask, "key_mask"),
         )
-        attention_mask = boolean_mask("attention_mask", attention_mask)
+        attention_mask = masks.optional_boolean_mask(attention_mask)
         unmasked = query_mask is source_mask is attention_mask is None
         same_positions = cache is not None or self._same_lengths(query, value)
         # Every query sees its own position, so that none is without a key.
@@ -58,7 +57,8 @@ class AttentionCore(AttentionProduct):
         causal_only = (
             all_see
             and use_causal_mask
-            and cache is self.sliding_window is None
+            and cache is None
+            and self.sliding_window is None
             and not self._is_overridden()
         )
         is_causal = use_causal_mask and not causal_only
@@ -71,6 +71,7 @@ class AttentionCore(AttentionProduct):
             )
             source, seen_sources = cache["key"], cache["mask"]
             if not is_causal:
+                # Causality hides slots that are still empty by itself.
                 seen_sources = ops.logical_and(
                     seen_sources, kv_cache.written(cache, offset, query)
                 )

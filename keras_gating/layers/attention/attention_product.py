@@ -59,7 +59,7 @@ class AttentionProduct(AttentionHeads):
             query,
             key,
             value,
-            mask=boolean_mask("attention_mask", attention_mask),
+            mask=masks.optional_boolean_mask(attention_mask),
             is_causal=use_causal_mask,
             layout=self.layout,
             dropout=dropout,
@@ -72,7 +72,3 @@ class AttentionProduct(AttentionHeads):
         name = "_compute_attention"
         own = AttentionProduct._compute_attention
         return name in self.__dict__ or getattr(type(self), name) is not own
-
-
-def boolean_mask(name, mask):
-    return None if mask is None else masks.as_boolean_mask(mask, name)

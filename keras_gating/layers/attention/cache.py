@@ -149,8 +149,9 @@ def write_mask(cache, index, mask, query, is_donated=False):
 
 def write(cache, index, key, value, is_donated=False):
     """A new cache with these keys and values written at `index`."""
-    # One tensor of zeros may stand for both in a cache made by hand.
-    is_donated = is_donated and cache["key"] is not cache["value"]
+    # In a cache made by hand one tensor of zeros may stand for both.
+    if is_donated and in_place.may_overlap(cache["key"], cache["value"]):
+        is_donated = False
     return {
         **cache,
         "key": _write(cache["key"], index, key, is_donated),

@@ -121,6 +121,7 @@ class GatedAttention(AttentionCore):
             keys and values are written into a new cache, and the queries see
             the cache. Self-attention of rank 3; causality is still asked for
             by `use_causal_mask`. `attention_mask` is `(…, T, max_length)`.
+            Slots that are empty may hold any numbers that are finite.
         cache_update_index: position of the first query of this call. A value
             past the end is an error where it can be read; in a compiled
             function it must fit (JAX and TensorFlow clamp it).

@@ -10,11 +10,13 @@ from keras_gating.layers.attention import gated_attention_unit_cache
 from keras_gating.layers.attention.gated_attention_unit_blocks import (
     GatedAttentionUnitBlocks,
 )
-from keras_gating.layers.attention.gated_attention_unit_blocks import (
+from keras_gating.layers.attention.gated_attention_unit_checks import check_call
+from keras_gating.layers.attention.gated_attention_unit_product import (
     hide_unseen,
 )
-from keras_gating.layers.attention.gated_attention_unit_blocks import split_mask
-from keras_gating.layers.attention.gated_attention_unit_checks import check_call
+from keras_gating.layers.attention.gated_attention_unit_product import (
+    split_mask,
+)
 from keras_gating.layers.child_calls import call_child
 from keras_gating.layers.child_calls import call_in_parts
 from keras_gating.layers.child_calls import is_plain_projection

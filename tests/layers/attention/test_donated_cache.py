@@ -153,14 +153,59 @@ def test_an_expanded_cache_is_not_written_into(make, axis):
     assert not any(x.any() for x in snapshot(shared))
 
 
-def test_one_tensor_for_keys_and_values():
+def same(x):
+    return x
+
+
+@pytest.mark.parametrize("view", [same, lambda x: x[:], lambda x: x[:, ::1]])
+def test_one_tensor_for_keys_and_values(view):
     layer = attention(X, X)
     expected = layer(X, X, use_causal_mask=True)
     cache = layer.init_cache(2, ROOM)
-    cache["value"] = cache["key"]
+    cache["value"] = view(cache["key"])
     with _backend.no_gradients():
         actual = decode(layer, X, 0, cache=cache, donate_cache=True)
     assert_close(actual, expected, 1e-5)
+
+
+@torch_only
+def test_rows_that_overlap():
+    """The second sequence is the first one, moved by a position."""
+    layer = attention(X, X)
+    expected = layer(X, X, use_causal_mask=True)
+    cache = layer.init_cache(2, ROOM)
+    line = cache["key"].new_zeros(ROOM + 1, *cache["key"].shape[2:])
+    strides = line.stride()
+    cache["key"] = line.as_strided(cache["key"].shape, (strides[0], *strides))
+    with _backend.no_gradients():
+        actual = decode(layer, X, 0, cache=cache, donate_cache=True)
+    assert_close(actual, expected, 1e-5)
+
+
+@torch_only
+def test_halves_of_one_tensor_are_written_in_place():
+    layer = attention(X, X)
+    expected = layer(X, X, use_causal_mask=True)
+    cache = layer.init_cache(2, ROOM)
+    halves = cache["key"].new_zeros(2, *cache["key"].shape)
+    cache["key"], cache["value"] = halves
+    with _backend.no_gradients():
+        actual = decode(layer, X, 0, cache=cache, donate_cache=True)
+    assert_close(actual, expected, 1e-5)
+    assert to_numpy(halves).any(axis=(1, 2, 3, 4)).all()
+
+
+@torch_only
+def test_a_cache_of_inference_mode_outside_of_it():
+    import torch
+
+    step, _ = attention_step(donate_cache=True)
+    with torch.inference_mode():
+        cache = attention_step()[1]
+    with torch.no_grad():
+        after = step(cache)
+    assert after["key"] is not cache["key"]
+    assert to_numpy(after["key"]).any() and not to_numpy(cache["key"]).any()
 
 
 @both

@@ -9,6 +9,7 @@ from keras_gating.layers import GatedAttentionUnit
 from tests.layers.attention_unit.common import unit
 from tests.utils import assert_close
 from tests.utils import normal
+from tests.utils import random_weights
 from tests.utils import tensor
 from tests.utils import to_numpy
 
@@ -34,6 +35,35 @@ def test_every_weight_moves_from_its_start(form):
     assert losses[-1] < losses[0]
     for weight, old in zip(model.weights, before):
         assert np.abs(to_numpy(weight) - old).max() > 1e-3, weight.path
+
+
+class Slope(keras.layers.Layer):
+    """Swish with a weight."""
+
+    def build(self, shape):
+        self.slope = self.add_weight(shape=(), initializer="ones")
+
+    def call(self, inputs):
+        return inputs * keras.ops.sigmoid(self.slope * inputs)
+
+
+def test_activation_with_a_weight_in_blocks():
+    """In a compiled step it moves as without blocks."""
+    slopes = []
+    for block_size in (None, 3):
+        slope = Slope()
+        slope.build(())
+        layer = GatedAttentionUnit(
+            key_dim=4, block_size=block_size, activation=slope
+        )
+        model = keras.Sequential([keras.Input(X.shape[1:]), layer])
+        random_weights(layer)
+        before = float(to_numpy(slope.slope))
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        model.train_on_batch(X, normal(*X.shape, seed=1))
+        slopes.append(float(to_numpy(slope.slope)))
+        assert abs(slopes[-1] - before) > 1e-3
+    assert abs(slopes[1] - slopes[0]) < 1e-5
 
 
 def test_initial_weights():
