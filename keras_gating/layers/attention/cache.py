@@ -90,7 +90,8 @@ def check_nest(cache, index, names, floats=("key", "value")):
         if not is_tensor or checks.is_float(name, x) != (name in floats):
             raise ValueError(
                 "`cache` must hold the tensors that `init_cache` or an earlier "
-                f"call returned. Received: cache[{name!r}]={x!r}"
+                f"call returned. Received: cache[{name!r}] "
+                + (f"of {x.dtype}" if is_tensor else f"= {x!r}")
             )
 
 

@@ -116,7 +116,7 @@ class GatedAttention(AttentionCore):
         training: whether dropout is active.
         use_causal_mask: whether a query sees only keys that do not follow it.
         gate_input: `(B, T, any)`, replaces the query wherever an output or
-            projection gate reads it.
+            projection gate reads it; ignored with `use_gate=False`.
         cache: from `init_cache` or an earlier call, for decoding: this call's
             keys and values are written into a new cache, and the queries see
             the cache. Self-attention of rank 3; causality is still asked for

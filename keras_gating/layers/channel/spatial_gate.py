@@ -196,10 +196,11 @@ class SpatialGate(FeatureMapGate):
 
     def _stacked(self, maps):
         axis = self._map_axis
-        if axis == -1 or self.compute_dtype not in ("float32", "bfloat16"):
+        if axis == -1 or self.compute_dtype != "float32":
             return ops.stack(maps, axis=axis)
-        # On torch a backward pass in this order takes a quarter of the time.
-        # In float16 and float64 it has no gradient of the kernel for images.
+        # On torch a backward pass in this order takes a quarter of the time. In
+        # float16 and float64 it has no gradient of the kernel for images, and
+        # in bfloat16 a wrong one for volumes that are smaller than the kernel.
         return ops.moveaxis(ops.stack(maps, axis=-1), -1, axis)
 
     def get_config(self):
