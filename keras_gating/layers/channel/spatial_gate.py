@@ -195,6 +195,7 @@ class SpatialGate(FeatureMapGate):
         return self._apply(inputs, logits, visible, visible, overwrite)
 
     def _stacked(self, maps):
+        """The maps as one tensor, in the layout of the convolution."""
         axis = self._map_axis
         if axis == -1 or self.compute_dtype != "float32":
             return ops.stack(maps, axis=axis)
